@@ -188,6 +188,34 @@ def test_threads_share_kernels_that_are_made_in_full_meanwhile() -> None:
         assert done.stdout == "0\n"
 
 
+WITHOUT = """
+import sys, types
+import numpy as np, evalframe
+sys.modules["llvmlite"] = {module}
+
+def smooth(x):
+    return np.sqrt(x * x + 0.125 * x) - x * 0.0625
+
+def summed(n):
+    total = 0.0
+    for i in range(n):
+        total += i * 0.5 if i % 3 else -1.0
+    return total
+
+captured, loop, x = evalframe.jit(smooth), evalframe.jit(summed), np.linspace(1, 2, 100)
+for _ in range(5):
+    assert (captured(x) == smooth(x)).all() and loop(200_000) == summed(200_000)
+print(evalframe.explain(loop)(200_000).loops[0].native)
+"""
+
+
+@pytest.mark.parametrize("module", ["None", "types.ModuleType('llvmlite')"])
+def test_without_llvm_nothing_is_native(module: str) -> None:
+    program = WITHOUT.format(module=module)
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"EVALFRAME_CACHE": "0"}, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
 LOADING = """
 import os, sys
 import numpy as np, evalframe

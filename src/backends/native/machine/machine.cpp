@@ -279,7 +279,11 @@ void* machine_code_at_hand(const std::string& ir) {
 
 bool is_at_hand(const std::string& ir) {
   const Gil gil;
-  return best_at_hand(digest_of(ir)).function;
+  try {
+    return best_at_hand(digest_of(ir)).function;
+  } catch (const std::runtime_error&) {  // no LLVM: who compiles it will be told
+    return false;
+  }
 }
 
 void will_compile(const std::string& ir) {
@@ -287,7 +291,7 @@ void will_compile(const std::string& ir) {
   try {
     if (is_loaded || is_imported("llvmlite.binding") || llvmlite_directory().empty() || is_at_hand(ir)) return;
     load_llvm_meanwhile(llvmlite_directory() + "binding/");
-  } catch (const std::runtime_error&) {  // who compiles it will be told
+  } catch (const std::runtime_error&) {
   }
 }
 
