@@ -152,6 +152,12 @@ const std::string& llvmlite_directory() {
   return directory.get([] { return without_signal_handlers(find_llvmlite); });
 }
 
+// Where LLVM's library is, if that is called directly; else empty.
+std::string library_directory() {
+  const std::string& directory = llvmlite_directory();
+  return directory.empty() || is_imported("llvmlite.binding") ? std::string() : directory + "binding/";
+}
+
 // Tells one installed llvmlite from another; empty where it isn't installed as usual.
 std::string llvmlite_identity() {
   const std::string& directory = llvmlite_directory();
@@ -184,9 +190,9 @@ constexpr struct {
 } kinds[] = {{"compile_quickly", " quick\n"}, {"compile_optimised", " optimised\n"}, {"compile_ir", "\n"}};
 
 std::string compile_object(const std::string& ir, Effort effort) {
-  if (const std::string& directory = llvmlite_directory(); !directory.empty() && !is_imported("llvmlite.binding")) {
+  if (const std::string directory = library_directory(); !directory.empty()) {
     const std::optional<std::string> object = apart([&] {
-      if (!load_llvm(directory + "binding/")) return std::optional<std::string>();
+      if (!load_llvm(directory)) return std::optional<std::string>();
       is_loaded = true;
       return std::optional(compile_by_llvm(ir, effort));
     });
@@ -289,8 +295,8 @@ bool is_at_hand(const std::string& ir) {
 void will_compile(const std::string& ir) {
   const Gil gil;
   try {
-    if (is_loaded || is_imported("llvmlite.binding") || llvmlite_directory().empty() || is_at_hand(ir)) return;
-    load_llvm_meanwhile(llvmlite_directory() + "binding/");
+    const std::string directory = is_loaded ? std::string() : library_directory();
+    if (!directory.empty() && !is_at_hand(ir)) load_llvm_meanwhile(directory);
   } catch (const std::runtime_error&) {
   }
 }
