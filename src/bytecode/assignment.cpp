@@ -16,9 +16,9 @@ bool reads_unchecked(Op op) {
 }
 
 // Walks from the entry until the slots bound before each instruction no longer shrink.
-class Walk {
+class AssignmentWalk {
  public:
-  explicit Walk(const Code& code) : code_(code), before_(code.instructions.size()) {}
+  explicit AssignmentWalk(const Code& code) : code_(code), before_(code.instructions.size()) {}
 
   std::optional<Problem> run() {
     Bound at_entry(cpython::variable_count(code_.code));
@@ -90,7 +90,7 @@ class Walk {
 
 }  // namespace
 
-std::optional<Problem> find_unbound_read(const Code& code) { return Walk(code).run(); }
+std::optional<Problem> find_unbound_read(const Code& code) { return AssignmentWalk(code).run(); }
 
 bool needs_cell(Op op) {
   return op == Op::LOAD_DEREF || op == Op::STORE_DEREF || op == Op::DELETE_DEREF || op == Op::LOAD_CLASSDEREF ||

@@ -13,9 +13,7 @@
 namespace evalframe::bytecode {
 namespace {
 
-PyCodeObject* as_code(Borrowed code) { return reinterpret_cast<PyCodeObject*>(code.get()); }
-
-std::string utf8(Borrowed unicode) {
+std::string utf8_or_mark(Borrowed unicode) {
   const char* text = unicode ? PyUnicode_AsUTF8(unicode.get()) : nullptr;
   if (text != nullptr) return text;
   PyErr_Clear();
@@ -24,7 +22,7 @@ std::string utf8(Borrowed unicode) {
 
 std::string item(Borrowed tuple, int32_t index) {
   if (index < 0 || index >= PyTuple_GET_SIZE(tuple.get())) return "?";
-  return utf8(PyTuple_GET_ITEM(tuple.get(), index));
+  return utf8_or_mark(PyTuple_GET_ITEM(tuple.get(), index));
 }
 
 std::string constant_text(PyObject* value);
@@ -44,12 +42,12 @@ std::string frozenset_text(PyObject* value) {
 // repr() without addresses: code objects and functions by their name, others that have one by their type.
 std::string constant_text(PyObject* value) {
   if (PyFrozenSet_CheckExact(value)) return frozenset_text(value);
-  if (PyCode_Check(value)) return "<code " + utf8(reinterpret_cast<PyCodeObject*>(value)->co_qualname) + ">";
+  if (PyCode_Check(value)) return "<code " + utf8_or_mark(reinterpret_cast<PyCodeObject*>(value)->co_qualname) + ">";
   const Ref repr = Ref::steal(PyObject_Repr(value));
-  const std::string text = repr ? utf8(repr.get()) : "";
+  const std::string text = repr ? utf8_or_mark(repr.get()) : "";
   if (repr && (PyUnicode_Check(value) || text.find(" at 0x") == std::string::npos)) return text;
   const Ref name = Ref::steal(PyCallable_Check(value) ? PyObject_GetAttrString(value, "__name__") : nullptr);
-  if (name && PyUnicode_Check(name.get())) return utf8(name.get());
+  if (name && PyUnicode_Check(name.get())) return utf8_or_mark(name.get());
   PyErr_Clear();
   return std::string("<").append(Py_TYPE(value)->tp_name).append(">");
 }
@@ -77,8 +75,8 @@ class Printer {
   explicit Printer(const Code& code) : code_(code) { find_labels(); }
 
   std::string print() {
-    const PyCodeObject* object = as_code(code_.code);
-    text_ = "code " + utf8(object->co_qualname) + ", " + utf8(object->co_filename) + ":" +
+    const PyCodeObject* object = code_.code.as<PyCodeObject>();
+    text_ = "code " + utf8_or_mark(object->co_qualname) + ", " + utf8_or_mark(object->co_filename) + ":" +
             std::to_string(object->co_firstlineno) + "\n";
     int32_t line = -1;
     for (int32_t i = 0; i < static_cast<int32_t>(code_.instructions.size()); ++i) {
@@ -139,7 +137,7 @@ class Printer {
 }  // namespace
 
 std::string argument_text(const Code& code, const Instruction& instruction) {
-  const PyCodeObject* object = as_code(code.code);
+  const PyCodeObject* object = code.code.as<PyCodeObject>();
   switch (instruction.op) {
     case Op::BINARY_OP:
     case Op::COMPARE_OP: return operator_text(instruction.op, instruction.arg);
@@ -155,7 +153,7 @@ std::string argument_text(const Code& code, const Instruction& instruction) {
     case Argument::name: return item(object->co_names, instruction.arg);
     case Argument::local:
       if (instruction.arg < 0 || instruction.arg >= cpython::variable_count(code.code)) return "?";
-      return utf8(cpython::variable_name(code.code, instruction.arg));
+      return utf8_or_mark(cpython::variable_name(code.code, instruction.arg));
     default: return "";
   }
 }

@@ -14,9 +14,9 @@ namespace {
 namespace layout = cpython::layout;
 
 // Finds depths by walking from the entry and from each handler that becomes reachable.
-class Walk {
+class DepthWalk {
  public:
-  Walk(const Code& code, StackDepths& depths) : code_(code), depths_(depths) {
+  DepthWalk(const Code& code, StackDepths& depths) : code_(code), depths_(depths) {
     depths_.before.assign(code.instructions.size(), -1);
     depths_.maximum = layout::kSmallestStack;
   }
@@ -134,6 +134,6 @@ bool is_test(Op op) {
          op == Op::POP_JUMP_IF_NOT_NONE;
 }
 
-std::optional<Problem> find_depths(const Code& code, StackDepths& depths) { return Walk(code, depths).run(); }
+std::optional<Problem> find_depths(const Code& code, StackDepths& depths) { return DepthWalk(code, depths).run(); }
 
 }  // namespace evalframe::bytecode

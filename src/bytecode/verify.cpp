@@ -10,8 +10,6 @@
 namespace evalframe::bytecode {
 namespace {
 
-PyCodeObject* as_code(Borrowed code) { return reinterpret_cast<PyCodeObject*>(code.get()); }
-
 std::string text_of(Borrowed unicode) {
   const char* text = PyUnicode_AsUTF8(unicode.get());
   if (text != nullptr) return text;
@@ -116,8 +114,8 @@ class Verifier {
                (range.highest == INT32_MAX ? " or more" : " to " + std::to_string(range.highest)) + " are allowed";
       }
     }
-    if (instruction.op == Op::COPY_FREE_VARS && arg != as_code(code_.code)->co_nfreevars) {
-      return "it must copy all " + std::to_string(as_code(code_.code)->co_nfreevars) + " free variables";
+    if (instruction.op == Op::COPY_FREE_VARS && arg != code_.code.as<PyCodeObject>()->co_nfreevars) {
+      return "it must copy all " + std::to_string(code_.code.as<PyCodeObject>()->co_nfreevars) + " free variables";
     }
     if (instruction.op == Op::CALL && instruction.arg2 >= 0) return check_keyword_names(instruction);
     return std::nullopt;
@@ -197,8 +195,8 @@ std::optional<std::string> compare_cells(Borrowed original, Borrowed replacement
 
 // Who fills the parameters, where names are looked up, and what a call gives.
 std::optional<std::string> compare_signature(Borrowed original, Borrowed replacement) {
-  const PyCodeObject* a = as_code(original);
-  const PyCodeObject* b = as_code(replacement);
+  const PyCodeObject* a = original.as<PyCodeObject>();
+  const PyCodeObject* b = replacement.as<PyCodeObject>();
   if (a->co_argcount != b->co_argcount) return "it takes another number of positional parameters";
   if (a->co_posonlyargcount != b->co_posonlyargcount) return "it takes another number of positional-only parameters";
   if (a->co_kwonlyargcount != b->co_kwonlyargcount) return "it takes another number of keyword-only parameters";
@@ -214,7 +212,7 @@ std::optional<std::string> compare_signature(Borrowed original, Borrowed replace
 
 }  // namespace
 
-Operands operands_of(const Code& code) { return {as_code(code.code)->co_consts, as_code(code.code)->co_names}; }
+Operands operands_of(const Code& code) { return {code.code.as<PyCodeObject>()->co_consts, code.code.as<PyCodeObject>()->co_names}; }
 
 std::optional<Problem> verify(const Code& code, const Operands& operands, StackDepths& depths) {
   return Verifier(code, operands).run(depths);
@@ -226,11 +224,11 @@ std::optional<std::string> verify_replacement(Borrowed original, Borrowed replac
   if (!problem) problem = compare_cells(original, replacement);
   if (!problem) problem = compare_variables(original, replacement, cpython::kFreeVariable, "free");
   if (!problem) return std::nullopt;
-  return "the replacement can't run in a frame of " + text_of(as_code(original)->co_qualname) + "(): " + *problem;
+  return "the replacement can't run in a frame of " + text_of(original.as<PyCodeObject>()->co_qualname) + "(): " + *problem;
 }
 
 std::string describe(const Code& code, const Problem& problem) {
-  std::string text = text_of(as_code(code.code)->co_qualname);
+  std::string text = text_of(code.code.as<PyCodeObject>()->co_qualname);
   if (problem.index >= 0) {
     const int32_t line = code.positions[problem.index].line;
     text += ", instruction " + std::to_string(problem.index) + " (" + name(code.instructions[problem.index].op);

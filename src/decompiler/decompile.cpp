@@ -27,7 +27,7 @@ constexpr int kWayCount = std::size(kWays);
 // Behind them, in place of a way.
 constexpr int kMachine = kWayCount;  // as a state machine
 constexpr int kRefused = kMachine + 1;
-constexpr int kDeepest = 60;
+constexpr int kDeepestFunction = 60;
 // What stands inside of what had to become a state machine is come to late.
 constexpr int kRounds = 3 * kRefused;
 // Code objects may stand in one another many times over.
@@ -243,7 +243,7 @@ class Session {
       PyObject* const name = PyTuple_GET_ITEM(code->co_names, one.arg);
       if (called && PyUnicode_IsIdentifier(name) == 1) names.insert(text_of(name));
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts) && depth < kDeepest; i++) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts) && depth < kDeepestFunction; i++) {
       PyObject* const inner = PyTuple_GET_ITEM(code->co_consts, i);
       if (PyCode_Check(inner)) add_imported(reinterpret_cast<PyCodeObject*>(inner), names, depth + 1);
     }
@@ -263,7 +263,7 @@ class Session {
       ~Leave() { around.pop_back(); }
     } const leave{around_};
     if (++reads_ > kReads) throw Refused("it has too many functions");
-    if (around_.size() > kDeepest) throw Refused("functions nested too deeply");
+    if (around_.size() > kDeepestFunction) throw Refused("functions nested too deeply");
     const auto nested = [this](Node* node) { read_nested(node); };
     const ConstantNames& names = code == code_ ? surroundings_.constant_names : ConstantNames();
     if (attempt.way == kMachine) return machine_body(tree_, *decoded, depths.before, nested, {names, code == code_ && surroundings_.generated, attempt.reason});
@@ -460,7 +460,7 @@ class Session {
     if (refused && row.reason.empty()) row.reason = "it comes back with what is in it in one way, and that in another";
     result.rows.push_back(std::move(row));
     PyObject* const constants = reinterpret_cast<PyCodeObject*>(object)->co_consts;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants) && depth < kDeepest && result.rows.size() < kReads; i++) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants) && depth < kDeepestFunction && result.rows.size() < kReads; i++) {
       PyObject* const inner = PyTuple_GET_ITEM(constants, i);
       if (PyCode_Check(inner)) add_rows(inner, result, refused ? "it is inside of what is refused" : "", depth + 1);
     }

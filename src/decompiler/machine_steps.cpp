@@ -10,7 +10,7 @@ namespace evalframe::decompiler {
 
 namespace {
 
-bool is_store(Op op) {
+bool is_assignment(Op op) {
   return op == Op::STORE_FAST || op == Op::STORE_DEREF || op == Op::STORE_GLOBAL || op == Op::STORE_ATTR || op == Op::STORE_SUBSCR || op == Op::STORE_SLICE;
 }
 
@@ -276,7 +276,7 @@ void Machine::plain(int i) {
       break;
     default: break;
   }
-  if (is_store(one.op)) return store(i);
+  if (is_assignment(one.op)) return store(i);
   // Where an exception was raised is nothing but the line that is told when it's raised again.
   if (options_.generated && one.op == Op::CALL) std::replace_if(stack_.begin(), stack_.end(), [](const Node* entry) { return entry->kind == Kind::Special; }, tree_.make(Kind::Raw, {}, "-1"));
   Nodes made;

@@ -17,7 +17,7 @@ bool is_load(Op op) {
          op == Op::LOAD_CLASSDEREF || op == Op::LOAD_ATTR || op == Op::BUILD_TUPLE;
 }
 
-bool is_store(Op op) { return op == Op::STORE_FAST || op == Op::STORE_NAME || op == Op::STORE_GLOBAL || op == Op::STORE_DEREF; }
+bool stores_name(Op op) { return op == Op::STORE_FAST || op == Op::STORE_NAME || op == Op::STORE_GLOBAL || op == Op::STORE_DEREF; }
 
 bool tests_none(Op op) { return op == Op::POP_JUMP_IF_NONE || op == Op::POP_JUMP_IF_NOT_NONE; }
 
@@ -71,7 +71,7 @@ class Reader::Patterns {
     only.stack.push_back(found.pattern);
     only.stack.insert(only.stack.end(), above.begin(), above.end());
     // A name that is given on the way is one of a guard, or a walrus.
-    const bool names = first && op(node) == Op::COPY && is_store(op(graph_.next[node]));
+    const bool names = first && op(node) == Op::COPY && stores_name(op(graph_.next[node]));
     if (names && !is_guarded(graph_.next[graph_.next[node]])) return false;
     if (!names && read(only, -1)) return ends_last(only, found);
     found.pattern = tree_.make(Kind::Pattern);
@@ -245,7 +245,7 @@ class Reader::Patterns {
       case Op::POP_TOP: return dropped(reader_.pop(stack));
       default: break;
     }
-    if (!is_store(instruction.op)) return false;
+    if (!stores_name(instruction.op)) return false;
     Node* const bound = reader_.pop(stack);
     if (!is_pattern(bound) || !bound->text.empty()) return false;
     const bool is_local = instruction.op == Op::STORE_FAST || instruction.op == Op::STORE_DEREF;
@@ -505,7 +505,7 @@ bool Reader::may_start_match(int node, const Stack& stack) const {
   if (instruction.op == Op::MATCH_SEQUENCE || instruction.op == Op::MATCH_MAPPING) return true;
   if (instruction.op != Op::COPY || instruction.arg != 1 || graph_.next[node] < 0) return false;
   const Op next = graph_.at(graph_.next[node]).op;
-  return (is_load(next) && next != Op::LOAD_ATTR && next != Op::BUILD_TUPLE) || is_store(next) || next == Op::POP_TOP || tests_none(next) || next == Op::MATCH_SEQUENCE || next == Op::MATCH_MAPPING ||
+  return (is_load(next) && next != Op::LOAD_ATTR && next != Op::BUILD_TUPLE) || stores_name(next) || next == Op::POP_TOP || tests_none(next) || next == Op::MATCH_SEQUENCE || next == Op::MATCH_MAPPING ||
          (next == Op::COPY && graph_.at(graph_.next[node]).arg == 1);
 }
 

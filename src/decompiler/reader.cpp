@@ -9,7 +9,7 @@ using bytecode::Op;
 
 namespace {
 
-constexpr int kDeepest = 300;
+constexpr int kDeepestStatement = 300;
 constexpr int64_t kWork = 400;  // for each instruction
 
 // Whether the parts of an `and` or `or` may be those of the one around it.
@@ -68,7 +68,7 @@ Reader::End Reader::run(int node, Stack& stack, const Scope& scope, Nodes& out) 
   struct Level {
     int& depth;
     explicit Level(int& value) : depth(value) {
-      if (++depth > kDeepest) throw Refused("statements nested too deeply");
+      if (++depth > kDeepestStatement) throw Refused("statements nested too deeply");
     }
     ~Level() { depth--; }
   } const level(depth_);

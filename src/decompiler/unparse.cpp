@@ -29,7 +29,7 @@ constexpr const char* kNames[] = {
 #undef EVALFRAME_MARKER
 };
 constexpr int kYield = -1;  // where `yield` needs no parentheses
-constexpr int kDeepest = 250;
+constexpr int kDeepestExpression = 250;
 
 std::string text_of(PyObject* object) {
   Py_ssize_t size = 0;
@@ -323,7 +323,7 @@ std::string plain_text(const Node* node);
 struct Deeper {
   static thread_local int depth;
   Deeper() {
-    if (depth >= kDeepest) throw Refused("expressions nested too deeply");
+    if (depth >= kDeepestExpression) throw Refused("expressions nested too deeply");
     depth++;
   }
   ~Deeper() { depth--; }

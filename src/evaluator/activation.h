@@ -57,6 +57,7 @@ class Activation {
   struct CallSite {
     int callable, first, count;   // positional arguments in slots first .. first + count - 1 (keyword values last)
     Borrowed keyword_names;       // tuple or null
+    int keywords() const { return keyword_names ? static_cast<int>(PyTuple_GET_SIZE(keyword_names.get())) : 0; }
   };
   std::optional<CallSite> call_site() const;   // none for CALL_FUNCTION_EX and other instructions
   // Takes the operands of the CALL off the stack and makes the callee's frame: `function` with `arguments` bound as

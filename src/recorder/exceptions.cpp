@@ -13,14 +13,7 @@ using evaluator::Activation;
 
 namespace {
 
-int frame_size(const bytecode::Code& code) {
-  const auto* const object = code.code.as<PyCodeObject>();
-  return object->co_nlocalsplus + object->co_stacksize + 1;
-}
-
-int locals_count(const Activation& frame) { return frame.code().code.as<PyCodeObject>()->co_nlocalsplus; }
-
-size_t length_of(PyObject* exception) {
+size_t traceback_length(PyObject* exception) {
   const Ref first = cpython::first_entry(exception);
   size_t length = 0;
   for (auto* entry = first.as<PyTracebackObject>(); entry; entry = entry->tb_next) length++;
@@ -166,7 +159,7 @@ size_t Recorder::entries_known(uint32_t traceback) const {
 // The innermost frame may have been added to it.
 bool Recorder::note_traceback(PyObject* exception) {
   const uint32_t before = attribute_of(recording_->values[raised_], "__traceback__");
-  const size_t known = entries_known(before), length = length_of(exception);
+  const size_t known = entries_known(before), length = traceback_length(exception);
   if (length == known) return true;
   if (length != known + 1) return false;
   const Ref added = cpython::first_entry(exception);
@@ -203,7 +196,7 @@ bool Recorder::passed(PyObject* exception) { return note_traceback(exception); }
 
 void Recorder::caught(const Activation& frame, int32_t instruction, int depth_before) {
   const bytecode::ExceptionRegion* const region = frame.code().handler(instruction);
-  int slot = locals_count(frame) + region->depth;
+  int slot = locals_count(frame.code()) + region->depth;
   for (int i = slot; i < depth_before; i++) set_label(i, 0);
   if (region->push_lasti) {
     set_label(slot, constant(frame.slot(slot)));
@@ -289,7 +282,7 @@ void Recorder::end_frame(const Activation& frame) {
   const bool knows_caller = cpython::layout::kEndedGeneratorKnowsCaller || live.generator < 0;
   const int32_t caller = knows_caller ? visible_caller(frames_.size() - 1) : -1;
   const int32_t back = caller >= 0 ? frames_[static_cast<size_t>(caller)].identity : -1;
-  recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame)}, live.locals};
+  recording_->ended[live.identity] = {cpython::running_cell(frame.frame()).unit(), back, {first, first + locals_count(frame.code())}, live.locals};
 }
 
 bool Recorder::reaches_traceback(uint32_t index, std::vector<bool>& seen) const {

@@ -43,17 +43,17 @@ PyObject* delete_at(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return Py_NewRef(Py_None);
 }
 
-struct Row {
+struct KeyedRow {
   const char* name;
   PyObject* (*function)(const char* name, const char* doc);
 };
-constexpr Row kRows[] = {{"keys_like", c_function<keys_like>}, {"item_at", c_function<item_at>}, {"store_at", c_function<store_at>}, {"delete_at", c_function<delete_at>}};
-static_assert(std::size(kRows) == static_cast<size_t>(Keyed::kCount));
+constexpr KeyedRow kKeyed[] = {{"keys_like", c_function<keys_like>}, {"item_at", c_function<item_at>}, {"store_at", c_function<store_at>}, {"delete_at", c_function<delete_at>}};
+static_assert(std::size(kKeyed) == static_cast<size_t>(Keyed::kCount));
 
 }  // namespace
 
-const char* name_of(Keyed which) { return kRows[static_cast<size_t>(which)].name; }
+const char* name_of(Keyed which) { return kKeyed[static_cast<size_t>(which)].name; }
 
-PyObject* keyed_function(Keyed which) { return kRows[static_cast<size_t>(which)].function(name_of(which), nullptr); }
+PyObject* keyed_function(Keyed which) { return kKeyed[static_cast<size_t>(which)].function(name_of(which), nullptr); }
 
 }  // namespace evalframe::recorder

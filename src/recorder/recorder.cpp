@@ -23,8 +23,6 @@ namespace {
 
 constexpr int32_t kMaxJumpsOfTorch = 1024;  // all layers of a model, and what goes through their parts
 
-int locals_count(const bytecode::Code& code) { return code.code.as<PyCodeObject>()->co_nlocalsplus; }
-int frame_size(const bytecode::Code& code) { return locals_count(code) + code.code.as<PyCodeObject>()->co_stacksize + 1; }
 
 }  // namespace
 

@@ -160,6 +160,10 @@ struct Site {
   int depth;  // slots in use before the instruction
 };
 
+// Slots of the locals of a frame, and of all that a recording keeps of it: these, the stack, and one for what is returned.
+inline int locals_count(const bytecode::Code& code) { return code.code.as<PyCodeObject>()->co_nlocalsplus; }
+inline int frame_size(const bytecode::Code& code) { return locals_count(code) + code.code.as<PyCodeObject>()->co_stacksize + 1; }
+
 // One instruction's rule. `before` must change nothing but guards; `after` (may be null: the default moves labels by the
 // plan) is called when the instruction has run, with the frame's new depth. Where `moves` (may be null: nowhere) says that labels move
 // as the objects do, no plan is made: `after` gets an empty one. Where `operates` (null: nowhere) finds no operands but numbers and

@@ -242,12 +242,12 @@ bool has_rolled(const Expression& expression) {
 }
 
 // Where the elements of an array are from, and up to.
-struct Extent {
+struct Bytes {
   Term low, high;
 };
 
 // holds: whether no step goes backwards.
-Extent extent_of(const Strided& array, const std::vector<Term>& strides, const std::vector<Term>& sizes, Term& holds) {
+Bytes bytes_of(const Strided& array, const std::vector<Term>& strides, const std::vector<Term>& sizes, Term& holds) {
   Term low = native::convert("ptrtoint", array.data, "i64"), high = low;
   for (size_t axis = 0; axis < sizes.size(); axis++) {
     holds = holds & compare("sge", strides[axis], 0);
@@ -264,7 +264,7 @@ Term is_beside(Block& block, const Expression& leaf, const Strided& to) {
     if (strides[axis].ref != to.strides[axis].ref) is_same = is_same & compare("eq", strides[axis], to.strides[axis]);
   }
   const bool is_of_size = graph::size_of(leaf.dtype) == graph::size_of(to.type.dtype);
-  const Extent read = extent_of(*leaf.array, strides, to.sizes, forwards), written = extent_of(to, to.strides, to.sizes, forwards);
+  const Bytes read = bytes_of(*leaf.array, strides, to.sizes, forwards), written = bytes_of(to, to.strides, to.sizes, forwards);
   const Term is_apart = forwards & (compare("ule", read.high, written.low) | compare("ule", written.high, read.low));
   return is_of_size ? is_same | is_apart : is_apart;
 }
@@ -365,7 +365,9 @@ Strided computed_for(Block& block, const ExpressionRef& expression, const Stride
   const Term size = emitter.integer("i64", graph::size_of(expression->dtype));
   const Term rows = sizes.size() == 2 ? sizes[0] : emitter.integer("i64", 1), row = sizes.back() * size;
   const KernelOf kernel(*expression);
-  Written made{.type = fresh_type(expression->dtype, static_cast<int>(sizes.size())), .words = {block.allocate(count_of(block, sizes) * size)}};
+  Written made;
+  made.type = fresh_type(expression->dtype, static_cast<int>(sizes.size()));
+  made.words = {block.allocate(count_of(block, sizes) * size)};
   made.words.insert(made.words.end(), sizes.begin(), sizes.end());
   if (sizes.size() > 2) {
     std::vector<Block::Place> places = kernel.places(block);

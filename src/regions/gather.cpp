@@ -174,7 +174,7 @@ void put_by_mask(Block& block, const Written& array, const Written& mask, const 
 
 // --- what is called -------------------------------------------------------------------------------------------------------
 
-constexpr int32_t kRefused = 1;
+constexpr int32_t kNotGathered = 1;
 
 // An axis, and the row of indices along it.
 struct Axis {
@@ -231,10 +231,10 @@ class NamedRoutine final : public LoadedRoutine {
     Axis axes[kMostIndices];
     for (size_t i = 0; i < adders_.size(); i++) axes[i] = {outer[2 + 2 * i], inner[2 + 2 * i], data[3 + 2 * i], inner[3 + 2 * i]};
     if constexpr (stores) {
-      if (overlaps(axes, data, outer, inner, rows, columns)) return kRefused;
+      if (overlaps(axes, data, outer, inner, rows, columns)) return kNotGathered;
       for (int64_t i = 0; i < rows; i++) {
         int64_t offset = 0;
-        if (!add_offsets(axes, i, offset)) return kRefused;
+        if (!add_offsets(axes, i, offset)) return kNotGathered;
       }
     }
     const auto move = [&](char* named, char* beside) {
@@ -243,14 +243,14 @@ class NamedRoutine final : public LoadedRoutine {
     if (is_row_of_int64_ && columns == 1) {
       for (int64_t i = 0; i < rows; i++) {
         int64_t offset = 0;
-        if (!add_offset<int64_t>(axes[0], i, offset)) return kRefused;
+        if (!add_offset<int64_t>(axes[0], i, offset)) return kNotGathered;
         stores ? std::memcpy(data[1] + offset, data[0] + i * outer[0], element) : std::memcpy(data[0] + i * kSize, data[1] + offset, element);
       }
       return 0;
     }
     for (int64_t i = 0; i < rows; i++) {
       int64_t offset = 0;
-      if (!add_offsets(axes, i, offset)) return kRefused;
+      if (!add_offsets(axes, i, offset)) return kNotGathered;
       move(data[1] + offset, data[0] + i * outer[0]);
     }
     return 0;
@@ -358,15 +358,15 @@ class PutRoutine final : public LoadedRoutine {
 
   static int32_t call(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
     const Extent to = Extent(data[0], kSize).along(rows, outer[0]).along(columns, inner[0]);
-    if (to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]))) return kRefused;
+    if (to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]))) return kNotGathered;
     const bool one_for_all = outer[2] == 1;
-    if (outer[2] > 0 && to.meets(Extent(data[2], kSize).along(outer[2], inner[2]))) return kRefused;
+    if (outer[2] > 0 && to.meets(Extent(data[2], kSize).along(outer[2], inner[2]))) return kNotGathered;
     if (!one_for_all) {
       int64_t kept = 0;
       for (int64_t r = 0; r < rows; r++) {
         for_each_eight(data[1] + r * outer[1], inner[1], columns, [&](int64_t, int64_t, uint64_t set) { kept += count_of(set); });
       }
-      if (kept != outer[2]) return kRefused;
+      if (kept != outer[2]) return kNotGathered;
     }
     const char* next = data[2];
     const int64_t step = one_for_all ? 0 : inner[2];

@@ -51,7 +51,7 @@ Ref Capture::call(PyThreadState* thread, PyObject* const* parameters, bool* hand
 }
 
 // Trials that don't count as long as there is more to record, and those that are put off as long as a loop may become native.
-static constexpr int kMostBusyCalls = 64, kMostPutOff = 8;
+static constexpr int kMostBusyCalls = 64, kMostTrialsPutOff = 8;
 
 // A call of a trial: all of it is done here, whoever runs it.
 Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled) {
@@ -77,7 +77,7 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
   const std::vector<const Capture*> parts = with_callees();
   const bool awaits = std::any_of(parts.begin(), parts.end(), [](const Capture* part) { return part->awaits_region(); });
   // Of code that was made quickly, a trial says little.
-  if (optimise_all() || (awaits && put_off_++ < kMostPutOff)) trial_.begin_again();
+  if (optimise_all() || (awaits && put_off_++ < kMostTrialsPutOff)) trial_.begin_again();
   else count(&Counters::given_up);
   return result;
 }

@@ -43,7 +43,7 @@ constexpr size_t kMostOfKeys = 4;
 
 // Times that a place is met, from when recordings have taken their share, until it is recorded all the same: a recording takes as long as
 // hundreds of its runs.
-constexpr uint32_t kMostPutOff = 16;
+constexpr uint32_t kMostCallsPutOff = 16;
 
 // The slots of a chain's frames.
 class FrameSlots {
@@ -262,7 +262,7 @@ bool Capture::puts_off(Entries& entries) {
   // Where there are very many places, as in functions that call themselves, each is met often: the more was taken, the longer all wait.
   const double used = settings_.patience->used();
   constexpr double kMostUsed = 16;
-  if (used <= 1 || entries.put_off >= kMostPutOff << static_cast<int>(std::min(used, kMostUsed) - 1)) return false;
+  if (used <= 1 || entries.put_off >= kMostCallsPutOff << static_cast<int>(std::min(used, kMostUsed) - 1)) return false;
   entries.put_off++;
   count(&Counters::put_off);
   return true;

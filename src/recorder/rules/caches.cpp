@@ -61,12 +61,12 @@ PyObject* keep_more(PyObject* self, PyObject* const* arguments, Py_ssize_t count
   return nullptr;
 }
 
-struct Row {
+struct StepRow {
   const char* name;
   PyObject* (*function)(const char* name, const char* doc);
 };
-constexpr Row kRows[] = {{"is_cached", c_function<is_cached>}, {"cached", c_function<cached>}, {"count_hit", c_function<count_hit>}, {"count_miss", c_function<count_miss>}, {"keep", c_function<keep>}};
-static_assert(std::size(kRows) == static_cast<size_t>(CacheStep::kCount));
+constexpr StepRow kSteps[] = {{"is_cached", c_function<is_cached>}, {"cached", c_function<cached>}, {"count_hit", c_function<count_hit>}, {"count_miss", c_function<count_miss>}, {"keep", c_function<keep>}};
+static_assert(std::size(kSteps) == static_cast<size_t>(CacheStep::kCount));
 
 std::optional<CacheStep> step_of(PyObject* callable) {
   for (int i = 0; i < static_cast<int>(CacheStep::kCount); i++) {
@@ -89,7 +89,7 @@ bool is_one_key(Recorder& recorder, uint32_t label, PyObject* object) {
 
 // The arguments, which are the same in each run, as a constant; null: they aren't.
 Ref known_call(Recorder& recorder, const Site& site, const Activation::CallSite& call) {
-  const Py_ssize_t named = call.keyword_names ? PyTuple_GET_SIZE(call.keyword_names.get()) : 0, plain = call.count - named;
+  const Py_ssize_t named = call.keywords(), plain = call.count - named;
   const Ref arguments = Ref::steal(PyTuple_New(plain)), keywords = named ? Ref::steal(PyDict_New()) : Ref::borrow(Py_None);
   if (!arguments || !keywords) return PyErr_Clear(), Ref();
   for (int i = 0; i < call.count; i++) {
@@ -132,11 +132,6 @@ Plan found_in_cache(Recorder& recorder, const std::vector<Operated>& given) {
   return plan_value(object);
 }
 
-// What the recorded code has put together would be another object in each node.
-bool is_one_object(const Value& value, PyObject* object) {
-  return value.kind == Value::Kind::kSource || value.kind == Value::Kind::kNode || value.kind == Value::Kind::kConstant || (value.kind == Value::Kind::kTuple && is_immutable(object));
-}
-
 // A tuple of keys may have the object in it that stands between positional arguments and those with names.
 bool is_plain_key(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return is_immutable(key) || is_equal_by_place(key);
@@ -157,9 +152,9 @@ bool may_run_code(PyObject* cache, PyObject* key) {
 
 }  // namespace
 
-const char* name_of(CacheStep which) { return kRows[static_cast<size_t>(which)].name; }
+const char* name_of(CacheStep which) { return kSteps[static_cast<size_t>(which)].name; }
 
-PyObject* cache_function(CacheStep which) { return kRows[static_cast<size_t>(which)].function(name_of(which), nullptr); }
+PyObject* cache_function(CacheStep which) { return kSteps[static_cast<size_t>(which)].function(name_of(which), nullptr); }
 
 bool expects_the_past(const graph::Graph& graph, int32_t index) {
   const graph::Node& node = graph.nodes[index];

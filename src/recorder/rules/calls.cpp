@@ -120,7 +120,7 @@ Plan node_call(const Site& site, const Activation::CallSite& call, PyObject* cal
   plan.form = graph::Form::kCall;
   plan.callable = callable;
   plan.keyword_names = call.keyword_names;
-  plan.keywords = call.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  plan.keywords = call.keywords();
   plan.check_result = check_result;
   if (!add_operands(site, call, plan)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + plan.detail);
   return plan;
@@ -177,7 +177,7 @@ uint32_t argument_given_back(const Site& site, const Activation::CallSite& call,
   if (!may_give_argument(callable) || (call.keyword_names && PySequence_Contains(call.keyword_names.get(), key) != 0)) return 0;
   std::vector<PyObject*> arguments;
   for (int i = 0; i < call.count; i++) arguments.push_back(site.frame.slot(call.first + i));
-  const auto positional = static_cast<size_t>(call.count) - (call.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0);
+  const auto positional = static_cast<size_t>(call.count) - call.keywords();
   const Ref result = Ref::steal(PyObject_Vectorcall(callable, arguments.data(), positional, call.keyword_names.get()));
   if (!result) PyErr_Clear();
   const auto found = std::find(arguments.begin(), arguments.end(), result.get());
@@ -326,7 +326,7 @@ Plan call_of_bound(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   PyObject* const callable = site.frame.slot(call.callable);
   if (recorder.constant_of(recorder.elements(recorder.value_at(call.callable))[0]) == bound_initializer() && call.count == 0) return plan_constant();
-  if (is_bound_initializer_of_type(recorder, recorder.value_at(call.callable)) && call.count - (call.keyword_names ? PyTuple_GET_SIZE(call.keyword_names.get()) : 0) == 3) return plan_constant();
+  if (is_bound_initializer_of_type(recorder, recorder.value_at(call.callable)) && call.count - call.keywords() == 3) return plan_constant();
   if (call.count == 0 && is_bound_init_subclass(recorder, recorder.value_at(call.callable), callable)) return plan_constant();
   if (PyTypeObject* const type = class_of_bound_call(recorder, recorder.label(call.callable))) {
     std::optional<Plan> made = construction(site, type, given_at(site, call), true);

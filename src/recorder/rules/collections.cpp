@@ -20,10 +20,6 @@ bool is_type_of_c(PyObject* type, std::string_view name) {
 
 Operated argument(const Site& site, const CallSite& call, int i) { return {site.recorder.label(call.first + i), site.frame.slot(call.first + i)}; }
 
-Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
-
-int count_of_keywords(const CallSite& call) { return call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0; }
-
 // --- deques ----------------------------------------------------------------------------------------------------------
 
 struct Deque {
@@ -70,7 +66,7 @@ std::optional<size_t> index_in(Recorder& recorder, const Deque& deque, const Ope
 // deque(iterable, maxlen).
 Plan make_deque(const Site& site, const CallSite& call, PyObject* callable) {
   Recorder& recorder = site.recorder;
-  const int positional = call.count - count_of_keywords(call);
+  const int positional = call.count - call.keywords();
   std::optional<Operated> given[2];
   if (call.count > 2) return not_known(callable);
   for (int i = 0; i < call.count; i++) {
@@ -205,7 +201,7 @@ std::optional<Plan> method_of_deque(const Site& site, const CallSite& call, PyOb
 
 // OrderedDict(...), and defaultdict(factory, ...).
 Plan make_mapping(const Site& site, const CallSite& call, PyObject* type, bool with_factory) {
-  const bool factory = with_factory && call.count > count_of_keywords(call);
+  const bool factory = with_factory && call.count > call.keywords();
   const Operated first = factory ? argument(site, call, 0) : Operated{0, Py_None};
   if (first.object != Py_None && !PyCallable_Check(first.object)) return not_known(type);
   if (factory && !fixes_type(site.recorder, first.label, first.object)) return not_known(type);
@@ -221,7 +217,7 @@ Plan make_mapping(const Site& site, const CallSite& call, PyObject* type, bool w
 
 // types.SimpleNamespace(name=value): an instance that has these attributes.
 std::optional<Plan> make_namespace(const Site& site, const CallSite& call, PyObject* type) {
-  if (call.count != count_of_keywords(call)) return std::nullopt;
+  if (call.count != call.keywords()) return std::nullopt;
   Recorder& recorder = site.recorder;
   Labels attributes;
   for (int i = 0; i < call.count; i++) {

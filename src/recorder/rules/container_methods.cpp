@@ -11,8 +11,6 @@ namespace {
 
 using evaluator::Activation;
 
-Plan not_known(PyObject* method) { return plan_break(Break::kUnknownCall, callable_name(method)); }
-
 // A plan of an instruction that leaves nothing, as that of a call that gives None.
 Plan giving_none(Plan plan) {
   if (plan.kind == Plan::Kind::kLabels) plan.kind = Plan::Kind::kConstant;

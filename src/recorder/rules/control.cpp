@@ -27,10 +27,6 @@ Plan branch(const Site& site) {
   return plan_break(Break::kDataBranch, value.kind == Value::Kind::kTruth ? "numpy.bool" : type_name(object));
 }
 
-void pop_after(const Site& site, const Plan&) {
-  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
-}
-
 Plan none_branch(const Site& site) {
   Recorder& recorder = site.recorder;
   const int top = site.depth - 1;

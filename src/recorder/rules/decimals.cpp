@@ -21,15 +21,15 @@ using evaluator::Activation;
 bool is_decimal_type(PyTypeObject* type) { return std::strcmp(type->tp_name, "decimal.Decimal") == 0 && is_written_in_c(type); }
 bool is_decimal(PyObject* object) { return object && is_decimal_type(Py_TYPE(object)); }
 
-struct Functions {
+struct DecimalFunctions {
   PyObject *get = nullptr, *set = nullptr;
 };
-const Functions& functions() {
-  static MadeOnce<Functions> found;
+const DecimalFunctions& functions() {
+  static MadeOnce<DecimalFunctions> found;
   return found.get([] {
     const cpython::HooksSuspended unseen;
     const Ref module = Ref::steal(PyImport_ImportModule("_decimal"));
-    Functions made;
+    DecimalFunctions made;
     if (module) made = {PyObject_GetAttrString(module.get(), "getcontext"), PyObject_GetAttrString(module.get(), "setcontext")};  // live as long as the process
     PyErr_Clear();
     return made;
@@ -122,7 +122,7 @@ bool are_operands(const Site& site, int count) {
 
 bool asks_for_locale(PyObject* spec) { return !PyUnicode_CheckExact(spec) || PyUnicode_FindChar(spec, 'n', 0, PyUnicode_GET_LENGTH(spec), 1) >= 0; }
 
-// Functions that ask nothing but their arguments.
+// DecimalFunctions that ask nothing but their arguments.
 bool is_function_of_numbers(PyObject* callable) {
   for (const char* const name : {"float", "int", "str", "repr", "abs", "round", "hash", "bool", "divmod", "pow", "format"}) {
     if (builtin(name).get() == callable) return true;
@@ -165,7 +165,7 @@ std::optional<Plan> decimal_call(const Site& site, const Activation::CallSite& c
   }
   const bool formats = callable == builtin<"format">().get() || (method && std::string_view(name_in_type(callable)).ends_with(".__format__"));
   if (formats && call.count == 2 && asks_for_locale(site.frame.slot(call.first + 1))) return std::nullopt;
-  const size_t named = call.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const size_t named = call.keywords();
   std::vector<PyObject*> given;
   for (int slot = call.first; slot < call.first + call.count; slot++) given.push_back(site.frame.slot(slot));
   return constant_of(site.recorder, [&] { return Ref::steal(PyObject_Vectorcall(callable, given.data(), given.size() - named, call.keyword_names.get())); });

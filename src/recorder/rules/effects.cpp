@@ -18,11 +18,11 @@ namespace {
 
 enum class What : uint8_t { kReads, kActs, kWaits, kSame, kState, kItself, kAcquires, kReleases, kFollows };
 
-struct Row {
+struct EffectRow {
   const char *module, *name;
   What what;
 };
-constexpr Row kRows[] = {
+constexpr EffectRow kEffects[] = {
 #define EVALFRAME_EFFECT(module, name, what) {#module, #name, What::what},
 #include "recorder/effects.def"
 #undef EVALFRAME_EFFECT
@@ -34,7 +34,7 @@ struct Known {
 };
 
 // `a.b.c` of the module; not every version and system has all.
-Ref find(const Row& row) {
+Ref find(const EffectRow& row) {
   // The import system isn't captured for what asks for it here.
   const cpython::HooksSuspended unseen;
   Ref found = Ref::steal(PyImport_ImportModule(row.module));
@@ -51,7 +51,7 @@ const Known& known_effects() {
   static MadeOnce<Known> known;
   return known.get([] {
     Known made;
-    for (const Row& row : kRows) {
+    for (const EffectRow& row : kEffects) {
       Ref found = find(row);
       if (!found) continue;
       if (Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) made.types.insert(PyDescr_TYPE(found.get()));
@@ -91,12 +91,6 @@ PyTypeObject* type_of_streams() {
     return found.as<PyTypeObject>();  // the module has it
   }();
   return const_cast<PyTypeObject*>(type);
-}
-
-// An argument is an object as it is: what the recorded code has put together is another one in each node.
-bool is_one_object(const Value& value, PyObject* object) {
-  const bool made = value.kind != Value::Kind::kSource && value.kind != Value::Kind::kNode && value.kind != Value::Kind::kConstant;
-  return !made || (value.kind == Value::Kind::kTuple && is_immutable(object));
 }
 
 bool all_known(Recorder& recorder, const Given& given) {
@@ -216,7 +210,7 @@ Plan effect_call(Recorder& recorder, PyObject* callable, const Given& given) {
   plan.callable = acquires ? acquire_without_waiting() : callable;
   plan.holds = acquires ? 1 : releases ? -1 : 0;
   plan.keyword_names = given.keyword_names;
-  plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  plan.keywords = given.keywords();
   plan.check_result = true;
   plan.of_numbers = true;
   plan.stays = what && *what == What::kSame;

@@ -23,10 +23,6 @@ namespace {
 
 using evaluator::Activation;
 
-void pop_after(const Site& site, const Plan&) {
-  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
-}
-
 Plan load_assertion_error(const Site&) { return plan_constant(); }
 
 Plan raise_varargs(const Site& site) {
@@ -88,8 +84,6 @@ Plan check_exc_match(const Site& site) {
                      fixes_classes(recorder, recorder.label(classes), site.frame.slot(classes));
   return fixed ? plan_constant() : plan_break(Break::kException, "except of " + type_name(site.frame.slot(exception)));
 }
-
-bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
 // A method of BaseException's, in C.
 bool is_method(PyObject* callable, const char* name) {
@@ -213,7 +207,7 @@ std::optional<Plan> exception_construction(const Site& site, const Activation::C
   const bool plain = cpython::makes_exception_plainly(type, call.count) && (!call.keyword_names || initializer);
   const bool heap = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
   if (!plain || (heap && !recorder.fix_class(type)) || (initializer && !is_plain_function(initializer))) return plan_break(Break::kUnknownCall, type->tp_name);
-  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int keywords = call.keywords();
   Activation::CallSite positional = call;
   positional.count -= keywords;
   const uint32_t arguments = arguments_of(site, positional, 0);

@@ -14,15 +14,15 @@ namespace {
 
 using evaluator::Activation;
 
-struct Functions {
+struct SysFunctions {
   PyObject *get_frame = nullptr, *exception_info = nullptr, *exception = nullptr;
 };
-const Functions& functions_of_sys() {
-  static MadeOnce<Functions> found;
+const SysFunctions& functions_of_sys() {
+  static MadeOnce<SysFunctions> found;
   return found.get([] {
     const Ref system = Ref::steal(PyImport_ImportModule("sys"));
     const auto named = [&](const char* name) { return system ? Ref::steal(PyObject_GetAttrString(system.get(), name)).release() : nullptr; };
-    Functions made{named("_getframe"), named("exc_info"), named("exception")};
+    SysFunctions made{named("_getframe"), named("exc_info"), named("exception")};
     PyErr_Clear();
     return made;
   });

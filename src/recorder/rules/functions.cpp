@@ -15,13 +15,11 @@ using guards::Reach;
 
 constexpr size_t kParts = 6;  // of a function's value, behind which stand names and values of what was stored
 
-bool is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
 // What each function has, whatever was stored into it.
 bool is_of_type(PyObject* name) { return _PyType_Lookup(&PyFunction_Type, name); }
 
 int part_of(PyObject* name) {
-  return is(name, "__code__") ? 0 : is(name, "__defaults__") ? 2 : is(name, "__closure__") ? 3 : is(name, "__annotations__") ? 4 : is(name, "__kwdefaults__") ? 5 : -1;
+  return is_named(name, "__code__") ? 0 : is_named(name, "__defaults__") ? 2 : is_named(name, "__closure__") ? 3 : is_named(name, "__annotations__") ? 4 : is_named(name, "__kwdefaults__") ? 5 : -1;
 }
 
 // The annotations become a dict when they are first asked for.
@@ -50,17 +48,17 @@ Plan attribute_of_made(Recorder& recorder, const Asked& asked) {
   for (size_t i = kParts; i < parts.size(); i += 2) {
     if (recorder.constant_of(parts[i]) == name) return plan_value(parts[i + 1]);
   }
-  if (is(name, "__annotations__")) return annotations_of(recorder, label, object);
+  if (is_named(name, "__annotations__")) return annotations_of(recorder, label, object);
   if (const int part = part_of(name); part >= 0) return plan_value(parts[static_cast<size_t>(part)] ? parts[static_cast<size_t>(part)] : recorder.constant(Py_None));
-  if (is(name, "__dict__")) return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
+  if (is_named(name, "__dict__")) return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
   if (!is_of_type(name)) return plan_raise();
   // A function's module is what its globals say.
   PyObject* const globals = reinterpret_cast<PyFunctionObject*>(object)->func_globals;
   const Ref value = Ref::steal(PyObject_GenericGetAttr(object, name));
   if (!value) return PyErr_Clear(), plan_break(Break::kAttribute, "of function");
   const Ref module = Ref::steal(PyUnicode_InternFromString("__name__"));
-  if (is(name, "__module__")) return recorder.known(recorder.name_source(globals, module.get()), value.get()) ? plan_value(recorder.constant(value.get())) : plan_break(Break::kAttribute, "of function");
-  const bool fact = is(name, "__name__") || is(name, "__qualname__") || is(name, "__doc__") || is(name, "__type_params__");
+  if (is_named(name, "__module__")) return recorder.known(recorder.name_source(globals, module.get()), value.get()) ? plan_value(recorder.constant(value.get())) : plan_break(Break::kAttribute, "of function");
+  const bool fact = is_named(name, "__name__") || is_named(name, "__qualname__") || is_named(name, "__doc__") || is_named(name, "__type_params__");
   return fact && is_immutable(value.get()) ? plan_value(recorder.constant(value.get())) : plan_break(Break::kAttribute, "of function");
 }
 
@@ -68,14 +66,14 @@ Plan attribute_of_other(Recorder& recorder, const Asked& asked) {
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
   if (const uint32_t stored = recorder.stored_attribute(label, object, name)) return plan_value(stored);
-  if (is(name, "__code__") || is(name, "__defaults__") || is(name, "__kwdefaults__") || is(name, "__closure__")) {
+  if (is_named(name, "__code__") || is_named(name, "__defaults__") || is_named(name, "__kwdefaults__") || is_named(name, "__closure__")) {
     const Ref value = Ref::steal(PyObject_GenericGetAttr(object, name));
     if (!value) return PyErr_Clear(), plan_break(Break::kAttribute, "of function");
     recorder.guards().require_identity(owner.a, object);
     recorder.guards().require_function(object);
     return plan_value(recorder.fixed(value.get()));
   }
-  if (is(name, "__dict__")) {
+  if (is_named(name, "__dict__")) {
     recorder.guards().require_type(owner.a, object);
     return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
   }
@@ -126,7 +124,7 @@ bool is_dict_of_function(Recorder& recorder, uint32_t label) {
   if (value.kind != Value::Kind::kMade || recorder.elements(value).size() != 4 || recorder.constant_of(recorder.elements(value)[0]) != builtin_getattr()) return false;
   PyObject* const name = recorder.constant_of(recorder.elements(value)[3]);
   const Value owner = recorder.value(recorder.elements(value)[2]);
-  return name && PyUnicode_CheckExact(name) && is(name, "__dict__") && (owner.kind == Value::Kind::kFunction || owner.kind == Value::Kind::kSource);
+  return name && PyUnicode_CheckExact(name) && is_named(name, "__dict__") && (owner.kind == Value::Kind::kFunction || owner.kind == Value::Kind::kSource);
 }
 
 // One from outside, which is a constant where it's fixed, as a place that has attributes.
@@ -147,9 +145,9 @@ std::optional<Plan> function_attribute(Recorder& recorder, const Asked& asked) {
 Plan store_into_made_function(Recorder& recorder, const Asked& asked, const Operated& value) {
   const auto [label, object, name] = asked;
   const auto unknown = [&] { return plan_break(Break::kStore, "attribute of function"); };
-  const bool text = is(name, "__name__") || is(name, "__qualname__");
-  const bool known = text || is(name, "__doc__") || is(name, "__module__") || (is(name, "__type_params__") && PyTuple_CheckExact(value.object)) ||
-                     (is(name, "__annotations__") && PyDict_CheckExact(value.object));
+  const bool text = is_named(name, "__name__") || is_named(name, "__qualname__");
+  const bool known = text || is_named(name, "__doc__") || is_named(name, "__module__") || (is_named(name, "__type_params__") && PyTuple_CheckExact(value.object)) ||
+                     (is_named(name, "__annotations__") && PyDict_CheckExact(value.object));
   if ((is_of_type(name) && !known) || (text && !PyUnicode_CheckExact(value.object)) || !fixes_type(recorder, value.label, value.object)) return unknown();
   PyObject* const old = cpython::own_value(object, name);
   if (recorder.tells_if_dropped(old)) return unknown();

@@ -12,10 +12,6 @@ namespace {
 using evaluator::Resumes;
 namespace layout = cpython::layout;
 
-void pop_after(const Site& site, const Plan&) {
-  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
-}
-
 // Whether it is an asynchronous method that has to give such a generator.
 bool suits_awaiting(const Rest& rest, int flags) {
   if (!rest.name) return false;
@@ -158,10 +154,8 @@ const char* method_of_generator(PyObject* callable) {
   return type == &PyGen_Type || type == &PyCoro_Type ? PyUnicode_AsUTF8(PyDescr_NAME(callable)) : nullptr;
 }
 
-using Arguments = std::vector<Operated>;
-
 // The exception that is given to throw(), as one argument or, before 3.12, as three; null: another call.
-const Operated* given_to_throw(const Recorder& recorder, const Arguments& arguments) {
+const Operated* given_to_throw(const Recorder& recorder, const std::vector<Operated>& arguments) {
   if (arguments.size() == 2) return &arguments[1];
   if (arguments.size() != 4 || layout::kThrowOfThreeWarns) return nullptr;
   const uint32_t exception = arguments[2].label, traceback = arguments[3].label;
@@ -205,7 +199,7 @@ Plan thrown_by_call(Recorder& recorder, const Operated& generator, uint32_t exce
   return plan;
 }
 
-Plan throw_by_call(Recorder& recorder, const Arguments& arguments, const Operated& none) {
+Plan throw_by_call(Recorder& recorder, const std::vector<Operated>& arguments, const Operated& none) {
   const Operated* const given = given_to_throw(recorder, arguments);
   const uint32_t exception = given ? exception_of(recorder, *given) : 0;
   if (!exception) return plan_break(Break::kException, "throw");
@@ -243,7 +237,7 @@ Plan letting_go(Recorder& recorder, const Unfinished& generator) {
   return close_by_call(recorder, self, Resumes::kLetGo);
 }
 
-std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const Arguments& arguments, bool keywords) {
+std::optional<Plan> generator_call(Recorder& recorder, PyObject* callable, const std::vector<Operated>& arguments, bool keywords) {
   static PyObject* const builtin_next = builtin<"next">().get();
   const Value generator = arguments.empty() ? Value{} : recorder.value(arguments[0].label);
   if (generator.kind != Value::Kind::kGenerator || keywords) return std::nullopt;

@@ -71,7 +71,7 @@ std::vector<uint32_t> pairs_of(Recorder& recorder, const std::vector<uint32_t>& 
   return parts;
 }
 
-bool is_named(PyObject* method, const char* name) {
+bool is_method_named(PyObject* method, const char* name) {
   return PyUnicode_CompareWithASCIIString(reinterpret_cast<PyDescrObject*>(method)->d_name, name) == 0;
 }
 
@@ -94,8 +94,8 @@ std::optional<std::vector<uint32_t>> parts_of_view(Recorder& recorder, const Val
       values.push_back(key_source(recorder, dict, PyTuple_GET_ITEM(live.get(), i)));
     }
   }
-  if (is_named(method, "keys")) return keys;
-  return is_named(method, "values") ? values : pairs_of(recorder, keys, values);
+  if (is_method_named(method, "keys")) return keys;
+  return is_method_named(method, "values") ? values : pairs_of(recorder, keys, values);
 }
 
 }  // namespace

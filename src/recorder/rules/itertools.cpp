@@ -42,7 +42,7 @@ std::vector<Arranging>& arranging() {
   });
 }
 
-const Arranging* row_of(PyObject* callable) {
+const Arranging* arranging_of(PyObject* callable) {
   for (const Arranging& row : arranging()) {
     if (callable == row.type.get()) return &row;
   }
@@ -66,7 +66,7 @@ class Arrangement {
   Arrangement(const Site& site, const Activation::CallSite& call, const Arranging& row) : recorder_(site.recorder), site_(site), call_(call), row_(row) {}
 
   std::optional<Plan> plan() {
-    const int keywords = call_.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call_.keyword_names.get())) : 0;
+    const int keywords = call_.keywords();
     // What has to come first isn't given by its name.
     const bool has_first = row_.positional[0] == 'i' || row_.positional[0] == 'v';
     if (has_first && call_.count == keywords) return std::nullopt;
@@ -150,7 +150,7 @@ std::optional<Plan> tee_call(const Site& site, const Activation::CallSite& call)
 
 std::optional<Plan> arranging_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (PyCFunction_CheckExact(callable) && name_in_module(callable) == "itertools.tee") return tee_call(site, call);
-  const Arranging* const row = PyType_Check(callable) ? row_of(callable) : nullptr;
+  const Arranging* const row = PyType_Check(callable) ? arranging_of(callable) : nullptr;
   return row ? Arrangement(site, call, *row).plan() : std::nullopt;
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 using evaluator::Activation;
 
-Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
-
 // A Python function hashes it.
 bool is_hashed_by_python(PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__hash__");

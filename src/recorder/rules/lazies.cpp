@@ -63,7 +63,7 @@ std::vector<Lazy>& lazies() {
   });
 }
 
-const Lazy* row_of(PyObject* type) {
+const Lazy* lazy_of(PyObject* type) {
   for (const Lazy& row : lazies()) {
     if (type && row.type == type) return &row;
   }
@@ -75,13 +75,13 @@ bool goes_by_number(const Lazy& row) { return row.type == reinterpret_cast<PyObj
 
 // An iterator of this type that has come as far as the last argument, a list, says: what an exit makes.
 PyObject* make_again(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  const bool accumulates = row_of(arguments[0])->parameters == std::string_view("ifv");
+  const bool accumulates = lazy_of(arguments[0])->parameters == std::string_view("ifv");
   static PyObject *const names = Py_BuildValue("(s)", "initial"), *const chains = PyUnicode_InternFromString("from_iterable");
   const bool is_chain = PyObject_HasAttr(arguments[0], chains);
   Ref callable = is_chain ? Ref::steal(PyObject_GetAttr(arguments[0], chains)) : Ref::borrow(arguments[0]);
   // islice wants to be told where to stop.
   PyObject* const of_slice[] = {arguments[1], Py_None};
-  const bool slices = row_of(arguments[0])->step == std::string_view("islice_next");
+  const bool slices = lazy_of(arguments[0])->step == std::string_view("islice_next");
   const bool by_iter = arguments[0] == reinterpret_cast<PyObject*>(&PySeqIter_Type) || arguments[0] == reinterpret_cast<PyObject*>(&PyCallIter_Type);
   if (by_iter) callable = Ref::borrow(builtin<"iter">());
   Ref made = Ref::steal(slices ? PyObject_Vectorcall(callable.get(), of_slice, 2, nullptr)
@@ -129,7 +129,7 @@ Parts parts_of_lazy(const Recorder& recorder, uint32_t label) {
   std::vector<uint32_t> labels = recorder.copied_elements(value);
   PyObject* const callable = recorder.constant_of(labels[0]);
   const bool again = callable == maker() || callable == maker_of_groups();
-  const Lazy* const row = row_of(recorder.constant_of(labels[again ? 2 : 0]));
+  const Lazy* const row = lazy_of(recorder.constant_of(labels[again ? 2 : 0]));
   if (!row || row->comes_to != again) return {};
   const uint32_t progress = again ? labels.back() : 0;
   if (again) labels.pop_back();
@@ -150,8 +150,6 @@ uint32_t iterator_over(Recorder& recorder, uint32_t label, PyObject* object) {
   return parts ? recorder.iterator(builtin<"iter">(), nullptr, {label}, *std::move(parts)) : 0;
 }
 
-bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
 // The number of the parameter; -1: there is none of this name, or it isn't given so.
 int parameter_named(const Lazy& row, PyObject* name) {
   if (std::string_view(row.name) == "groupby") return is_named(name, "key") ? 1 : -1;
@@ -159,13 +157,11 @@ int parameter_named(const Lazy& row, PyObject* name) {
   return is_named(name, "func") ? 1 : is_named(name, "initial") ? 2 : -1;
 }
 
-int keywords_of(const Activation::CallSite& call) { return call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0; }
-
 // The arguments by parameter, what is gone through as an iterator; empty: they aren't known.
 std::vector<uint32_t> arguments_of(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
   const std::string_view parameters(row.parameters);
-  const int positional = call.count - keywords_of(call), most = parameters == "I" ? 4 : static_cast<int>(parameters.size()) - (parameters.back() == 'v' ? 1 : 0);
+  const int positional = call.count - call.keywords(), most = parameters == "I" ? 4 : static_cast<int>(parameters.size()) - (parameters.back() == 'v' ? 1 : 0);
   if (positional < row.required || positional > most) return {};
   const bool all = parameters.back() == 'v' || parameters == "if";
   std::vector<uint32_t> labels(all ? parameters.size() : static_cast<size_t>(positional));
@@ -197,7 +193,7 @@ std::optional<Plan> made_lazily(Recorder& recorder, const Lazy& row, std::vector
 // enumerate(iterable, start)
 std::optional<Plan> making_enumerate(const Site& site, const Activation::CallSite& call, const Lazy& row) {
   Recorder& recorder = site.recorder;
-  if (call.count < 1 || call.count > 2 || keywords_of(call) == call.count || !has_steps(recorder, recorder.label(call.first), site.frame.slot(call.first))) return std::nullopt;
+  if (call.count < 1 || call.count > 2 || call.keywords() == call.count || !has_steps(recorder, recorder.label(call.first), site.frame.slot(call.first))) return std::nullopt;
   if (call.keyword_names && !is_named(PyTuple_GET_ITEM(call.keyword_names.get(), 0), "start")) return std::nullopt;
   PyObject* const start = call.count == 2 ? site.frame.slot(call.first + 1) : nullptr;
   if (start && (!PyLong_CheckExact(start) || recorder.is_input_number(recorder.label(call.first + 1), start) || !recorder.known(recorder.label(call.first + 1), start))) return std::nullopt;
@@ -314,7 +310,7 @@ std::optional<Plan> over_instances(const Site& site, const Activation::CallSite&
 
 // chain.from_iterable(...), which is a new object each time that it is looked up.
 std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const Lazy* const row = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) ? row_of(PyCFunction_GET_SELF(callable)) : nullptr;
+  const Lazy* const row = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) ? lazy_of(PyCFunction_GET_SELF(callable)) : nullptr;
   if (!row || std::string_view(row->name) != "chain" || call.count != 1 || call.keyword_names) return std::nullopt;
   if (std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) != "from_iterable") return std::nullopt;
   const uint32_t source = iterator_over(site.recorder, site.recorder.label(call.first), site.frame.slot(call.first));
@@ -325,7 +321,7 @@ std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& c
 std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
   const uint32_t label = site.recorder.label(call.first);
   if (call.count == 2 && !call.keyword_names && PyCallable_Check(site.frame.slot(call.first)) && fixes_type(site.recorder, label, site.frame.slot(call.first))) {
-    const Lazy* const row = row_of(reinterpret_cast<PyObject*>(&PyCallIter_Type));
+    const Lazy* const row = lazy_of(reinterpret_cast<PyObject*>(&PyCallIter_Type));
     return made_lazily(site.recorder, *row, {label, site.recorder.label(call.first + 1)});
   }
   const uint32_t by_number = call.count == 1 && !call.keyword_names ? iterator_by_number(site.recorder, {label, site.frame.slot(call.first)}) : 0;
@@ -454,7 +450,7 @@ std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call
   if (callable == builtin<"next">().get() && call.count > 0) return next_of_lazy(site, call);
   if (callable == builtin<"iter">().get() && call.count > 0) return iter_of_iterator(site, call);
   if (std::optional<Plan> plan = making_chain(site, call, callable)) return plan;
-  const Lazy* const row = row_of(callable);
+  const Lazy* const row = lazy_of(callable);
   if (!row) return std::nullopt;
   std::optional<Plan> plan = over_instances(site, call, *row);
   return plan ? std::move(plan) : making(site, call, *row);

@@ -357,7 +357,7 @@ Plan updated(Recorder& recorder, const Operated& dict, const Operated& other, Pl
 // update(other), update(other, key=value): the dict has the items of one, then those of the other.
 Plan dict_update(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
-  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int keywords = call.keywords();
   if (call.count - keywords > 2) return not_known("dict.update");
   const Operated dict = argument(site, call, 0);
   if (call.count - keywords == 2 && recorder.is_iterator(argument(site, call, 1).label)) return not_known("dict.update");
@@ -503,7 +503,7 @@ Plan dict_of(const Site& site, const Activation::CallSite& call) {
 
 std::optional<Labels> items_of_dict_call(const Site& site, const Activation::CallSite& call, int from, Plan& used) {
   Recorder& recorder = site.recorder;
-  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int keywords = call.keywords();
   const int positional = call.count - keywords;
   if (positional > from + 1) return std::nullopt;
   Labels contents, keys, values;
@@ -556,8 +556,6 @@ bool is_from_keys(PyObject* callable) {
 
 // --- instructions ----------------------------------------------------------------------------------------------------
 
-Operated at(const Site& site, int slot) { return {site.recorder.label(slot), site.frame.slot(slot)}; }
-
 // A dict of keys and values that stand on the stack.
 Plan dict_from(const Site& site, const std::vector<Operated>& keys, const Labels& values) {
   Labels labels;
@@ -580,9 +578,9 @@ Plan build_map(const Site& site) {
   std::vector<Operated> keys, parts;
   Labels values;
   for (int slot = site.depth - 2 * site.instruction.arg; slot < site.depth; slot += 2) {
-    keys.push_back(at(site, slot));
+    keys.push_back(in_slot(site, slot));
     values.push_back(site.recorder.label(slot + 1));
-    parts.insert(parts.end(), {keys.back(), at(site, slot + 1)});
+    parts.insert(parts.end(), {keys.back(), in_slot(site, slot + 1)});
   }
   if (std::optional<Plan> plan = dict_of_keys(site, parts)) return *std::move(plan);
   return dict_from(site, keys, values);
@@ -602,20 +600,20 @@ Plan build_const_key_map(const Site& site) {
 Plan map_add(const Site& site) {
   const int dict = site.depth - 2 - site.instruction.arg;
   if (site.recorder.value_at(dict).kind != Value::Kind::kDict) return plan_break(Break::kStore, "item of a dict");
-  return store_into_dict(site.recorder, at(site, dict), at(site, site.depth - 2), site.recorder.label(site.depth - 1));
+  return store_into_dict(site.recorder, in_slot(site, dict), in_slot(site, site.depth - 2), site.recorder.label(site.depth - 1));
 }
 
 Plan dict_merge(const Site& site) {
   const int dict = site.depth - 1 - site.instruction.arg;
   if (site.recorder.value_at(dict).kind != Value::Kind::kDict) return plan_break(Break::kStore, "dict");
-  return updated(site.recorder, at(site, dict), at(site, site.depth - 1), {});
+  return updated(site.recorder, in_slot(site, dict), in_slot(site, site.depth - 1), {});
 }
 
 Plan list_extend_instruction(const Site& site) {
   const int list = site.depth - 1 - site.instruction.arg;
   if (site.recorder.value_at(list).kind != Value::Kind::kList) return plan_break(Break::kStore, "items of a list");
   if (std::optional<Plan> followed = extension_call(site)) return *std::move(followed);
-  Plan plan = extended(site.recorder, at(site, list), at(site, site.depth - 1));
+  Plan plan = extended(site.recorder, in_slot(site, list), in_slot(site, site.depth - 1));
   if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kLabels;
   return plan;
 }
@@ -631,8 +629,8 @@ void list_append_after(const Site& site, const Plan&) {
 }
 
 Plan delete_subscript(const Site& site) {
-  Operated container = at(site, site.depth - 2);
-  const Operated key = at(site, site.depth - 1);
+  Operated container = in_slot(site, site.depth - 2);
+  const Operated key = in_slot(site, site.depth - 1);
   if (std::optional<Plan> plan = keyed_instruction(site, "keyed_delete", {container, key})) return *std::move(plan);
   enter(site.recorder, container);
   const Value::Kind kind = site.recorder.value(container.label).kind;

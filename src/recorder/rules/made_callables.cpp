@@ -30,8 +30,6 @@ const Types& types() {
 
 bool is_written_in_c(PyObject* type) { return PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IMMUTABLETYPE); }
 
-int keywords_of(const Activation::CallSite& call) { return call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0; }
-
 bool is_a_partial(const Recorder& recorder, uint32_t label) {
   const Value value = recorder.value(label);
   return value.kind == Value::Kind::kMade && recorder.constant_of(recorder.elements(value)[0]) == types().partial;
@@ -103,7 +101,7 @@ std::optional<PassedOn> passed_on(Recorder& recorder, const Given& given, const 
   const size_t positional = parts.size() - 3 - (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
   if (static_cast<size_t>(PyTuple_GET_SIZE(arguments)) != positional) return std::nullopt;
   PassedOn passed;
-  const size_t named = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0, more = given.labels.size() - named;
+  const size_t named = given.keywords(), more = given.labels.size() - named;
   for (size_t i = 0; i < positional; i++) passed.arguments.push_back({parts[3 + i], PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i))});
   for (size_t i = 0; i < more; i++) passed.arguments.push_back({given.labels[i], given.objects[i]});
   std::vector<Operated> values;
@@ -144,7 +142,7 @@ std::optional<Plan> partial_of_partial(Recorder& recorder, const Operated& inner
 // partial(f, ...), itemgetter(...), attrgetter(...), methodcaller(name, ...).
 std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
   Recorder& recorder = site.recorder;
-  const int keywords = keywords_of(call);
+  const int keywords = call.keywords();
   if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
   std::vector<uint32_t> labels;
   for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
@@ -182,7 +180,7 @@ std::optional<Plan> call_by_count(const Site& site, const Operated& callee, cons
 }
 
 std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given given) {
-  const size_t names = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  const size_t names = given.keywords();
   if (type != types().partial || !is_written_in_c(type) || given.labels.size() <= names) return std::nullopt;
   const Operated function{given.labels[0], given.objects[0]};
   const bool is_callable = PyCallable_Check(function.object) && fixes_type(recorder, function.label, function.object);

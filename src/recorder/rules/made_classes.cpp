@@ -15,11 +15,9 @@ namespace {
 
 using evaluator::Activation;
 
-bool is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
 // What type.__new__ takes from the names for itself: the class is made with it.
 bool is_taken_at_once(PyObject* name) {
-  return is(name, "__slots__") || is(name, "__qualname__") || is(name, "__module__") || is(name, "__doc__");
+  return is_named(name, "__slots__") || is_named(name, "__qualname__") || is_named(name, "__module__") || is_named(name, "__doc__");
 }
 
 // The metaclass of a class with such bases; null: there is none, or bases aren't classes.
@@ -93,7 +91,7 @@ bool is_maker_of_abstract_bases(Recorder& recorder, PyObject* method) {
   if (!function || !PyFunction_Check(function.get())) return false;
   const auto* const of = function.as<PyFunctionObject>();
   PyObject *const file = reinterpret_cast<PyCodeObject*>(of->func_code)->co_filename, *const module = PyDict_GetItemString(of->func_globals, "__name__");
-  const bool frozen = is(file, "<frozen abc>") && module && PyUnicode_Check(module) && is(module, "abc") && is(of->func_qualname, "ABCMeta.__new__");
+  const bool frozen = is_named(file, "<frozen abc>") && module && PyUnicode_Check(module) && is_named(module, "abc") && is_named(of->func_qualname, "ABCMeta.__new__");
   if (!frozen && name_in_library(function.get()) != "abc.__new__") return false;
   recorder.guards().require_function(function.get());
   return true;
@@ -139,8 +137,8 @@ std::optional<Methods> methods_of(Recorder& recorder, PyTypeObject* metaclass) {
 // type wraps some functions up.
 uint32_t wrapped(Recorder& recorder, PyObject* name, uint32_t label, PyObject* value) {
   if (!PyFunction_Check(value) || recorder.value(label).kind != Value::Kind::kFunction) return label;
-  const bool of_class = is(name, "__init_subclass__") || is(name, "__class_getitem__");
-  if (!of_class && !is(name, "__new__")) return label;
+  const bool of_class = is_named(name, "__init_subclass__") || is_named(name, "__class_getitem__");
+  if (!of_class && !is_named(name, "__new__")) return label;
   recorder.adopt(label, value);
   return recorder.made(reinterpret_cast<PyObject*>(of_class ? &PyClassMethod_Type : &PyStaticMethod_Type), nullptr, {label});
 }
@@ -151,7 +149,7 @@ bool fixes_content(Recorder& recorder, PyTypeObject* metaclass, PyObject* name, 
   const bool constant = known.kind == Value::Kind::kConstant && !known.b;
   if (is_taken_at_once(name)) return constant && is_immutable(value);
   PyObject* const of_metaclass = _PyType_Lookup(metaclass, name);
-  if (!constant && of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set && !is(name, "__annotations__")) return false;
+  if (!constant && of_metaclass && Py_TYPE(of_metaclass)->tp_descr_set && !is_named(name, "__annotations__")) return false;
   if (known.kind == Value::Kind::kSource) return guards::is_class_data(value) ? fixes_type(recorder, label, value) : fixes_object(recorder, label, value);
   return known.kind != Value::Kind::kNode || guards::is_class_data(value);
 }
@@ -167,13 +165,13 @@ std::optional<std::vector<uint32_t>> left_by_body(const Site& site, PyTypeObject
     PyObject* const name = recorder.constant_of(items[i]);
     PyObject* const value = name && PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(names.object, name) : nullptr;
     if (!value) return std::nullopt;
-    if (is(name, "__classcell__")) {
+    if (is_named(name, "__classcell__")) {
       if (recorder.value(items[i + 1]).kind != Value::Kind::kCell) return std::nullopt;
       cell = items[i + 1];
       continue;
     }
     uint32_t label = items[i + 1];
-    if (is(name, "__slots__") && recorder.known(label, value)) label = recorder.constant(value);
+    if (is_named(name, "__slots__") && recorder.known(label, value)) label = recorder.constant(value);
     if (!fixes_content(recorder, metaclass, name, label, value)) return std::nullopt;
     body.insert(body.end(), {items[i], wrapped(recorder, name, label, value)});
   }
@@ -186,7 +184,7 @@ namespace {
 bool add_module(const Site& site, std::vector<uint32_t>& body) {
   Recorder& recorder = site.recorder;
   for (size_t i = 0; i < body.size(); i += 2) {
-    if (is(recorder.constant_of(body[i]), "__module__")) return true;
+    if (is_named(recorder.constant_of(body[i]), "__module__")) return true;
   }
   Borrowed globals = cpython::globals_of(site.frame.frame());
   const Ref name = Ref::steal(PyUnicode_InternFromString("__name__")), module = Ref::steal(PyUnicode_InternFromString("__module__"));
@@ -278,7 +276,7 @@ struct Statement {
 bool read_keywords(const Site& site, Statement& statement) {
   for (int i = statement.first_keyword; i < statement.call.first + statement.call.count; i++) {
     PyObject* const given = site.frame.slot(i);
-    if (!is(statement.keyword(i), "metaclass")) {
+    if (!is_named(statement.keyword(i), "metaclass")) {
       statement.keywords.push_back(i);
       continue;
     }
@@ -335,7 +333,7 @@ std::optional<Plan> call_of_statement(const Site& site, const Statement& stateme
 std::optional<Plan> class_statement(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (callable != builtin<"__build_class__">().get() || call.count < 2) return std::nullopt;
   Recorder& recorder = site.recorder;
-  const int named = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int named = call.keywords();
   Statement statement{call, call.first + call.count - named};
   PyObject *const body = site.frame.slot(call.first), *const name = site.frame.slot(call.first + 1);
   const auto unknown = [&] { return plan_break(Break::kUnknownCall, "class " + std::string(utf8(name))); };

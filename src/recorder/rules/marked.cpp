@@ -27,7 +27,7 @@ Plan leaf_call(Recorder& recorder, PyObject* callable, const Given& given) {
   plan.form = graph::Form::kCall;
   plan.callable = callable;
   plan.keyword_names = given.keyword_names;
-  plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  plan.keywords = given.keywords();
   plan.check_result = true;
   plan.of_numbers = true;
   for (size_t i = 0; i < given.objects.size(); i++) {

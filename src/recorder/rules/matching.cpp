@@ -5,11 +5,6 @@ namespace evalframe::recorder {
 
 namespace {
 
-Operated at(const Site& site, int from_top) {
-  const int slot = site.depth - from_top;
-  return {site.recorder.label(slot), site.frame.slot(slot)};
-}
-
 uint32_t none(Recorder& recorder) { return recorder.constant(Py_None); }
 
 uint32_t tuple_of(Recorder& recorder, std::vector<uint32_t> parts) {

@@ -21,12 +21,12 @@ enum class Follows : uint8_t {
   kFromType,   // from the type of its argument
 };
 
-struct Row {
+struct Fact {
   const char* module;
   const char* name;
   Follows follows;
 };
-constexpr Row kRows[] = {
+constexpr Fact kFacts[] = {
     {"numpy", "ndim", Follows::kAttribute},        {"numpy", "shape", Follows::kAttribute},
     {"numpy", "size", Follows::kAttribute},        {"numpy", "isscalar", Follows::kFromType},
     {"numpy", "iscomplexobj", Follows::kFromTypes}, {"numpy", "isrealobj", Follows::kFromTypes},
@@ -37,19 +37,19 @@ constexpr Row kRows[] = {
     {"builtins", "issubclass", Follows::kFromTypes}, {"builtins", "hasattr", Follows::kFromTypes}};
 
 // The functions themselves, as they were when first asked for.
-const Row* row_of(PyObject* callable) {
-  static MadeOnce<std::array<Ref, std::size(kRows)>> functions;
+const Fact* fact_of(PyObject* callable) {
+  static MadeOnce<std::array<Ref, std::size(kFacts)>> functions;
   const auto& known = functions.get([] {
-    std::array<Ref, std::size(kRows)> found;
+    std::array<Ref, std::size(kFacts)> found;
     for (size_t i = 0; i < found.size(); i++) {
-      const Ref module = Ref::steal(PyImport_ImportModule(kRows[i].module));
-      if (module) found[i] = Ref::steal(PyObject_GetAttrString(module.get(), kRows[i].name));
+      const Ref module = Ref::steal(PyImport_ImportModule(kFacts[i].module));
+      if (module) found[i] = Ref::steal(PyObject_GetAttrString(module.get(), kFacts[i].name));
       if (!found[i]) PyErr_Clear();
     }
     return found;
   });
-  for (size_t i = 0; i < std::size(kRows); i++) {
-    if (known[i].get() == callable) return &kRows[i];
+  for (size_t i = 0; i < std::size(kFacts); i++) {
+    if (known[i].get() == callable) return &kFacts[i];
   }
   return nullptr;
 }
@@ -72,8 +72,8 @@ std::optional<Plan> attribute_of_array(const Site& site, const Activation::CallS
   plan.kind = Plan::Kind::kNode;
   plan.form = graph::Form::kGetAttr;
   plan.of_shapes = true;
-  static std::array<Ref, std::size(kRows)> names;
-  const size_t row = static_cast<size_t>(row_of(site.frame.slot(call.callable)) - kRows);
+  static std::array<Ref, std::size(kFacts)> names;
+  const size_t row = static_cast<size_t>(fact_of(site.frame.slot(call.callable)) - kFacts);
   if (!names[row]) names[row] = Ref::steal(PyUnicode_InternFromString(name));
   plan.callable = names[row].get();
   plan.operands = {site.recorder.operand(site.recorder.label(call.first), array)};
@@ -84,7 +84,7 @@ std::optional<Plan> attribute_of_array(const Site& site, const Activation::CallS
 }  // namespace
 
 std::optional<Plan> metadata_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
-  const Row* const row = row_of(callable);
+  const Fact* const row = fact_of(callable);
   if (!row) return std::nullopt;
   if (row->follows == Follows::kAttribute) return attribute_of_array(site, call, row->name);
   if (row->follows == Follows::kFromType && (call.count != 1 || !numpy::is_array(site.frame.slot(call.first)))) return std::nullopt;

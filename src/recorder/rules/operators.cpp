@@ -16,12 +16,6 @@ namespace {
 using graph::Form;
 using graph::Operand;
 
-using Input = Operated;
-Input input_at(const Site& site, int from_top) {
-  const int slot = site.depth - from_top;
-  return {site.recorder.label(slot), site.frame.slot(slot)};
-}
-
 void value_after(const Site& site, const Plan& plan) {
   const int slot = site.frame.depth() - 1;
   uint32_t label = 0;
@@ -38,20 +32,20 @@ void value_after(const Site& site, const Plan& plan) {
 }
 
 // An operation on arrays, NumPy scalars and numbers is a node; on things known here, a constant.
-Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Input> inputs) {
+Plan operation(const Site& site, Form form, uint8_t code, std::initializer_list<Operated> inputs) {
   Recorder& recorder = site.recorder;
   bool in_graph = false, all_known = true;
-  for (const Input& input : inputs) in_graph = in_graph || recorder.is_graph_value(input.label, input.object);
+  for (const Operated& input : inputs) in_graph = in_graph || recorder.is_graph_value(input.label, input.object);
   // Arithmetic on a float argument, or an int that changes, stays in the graph.
-  for (const Input& input : inputs) in_graph = in_graph || recorder.is_input_number(input.label, input.object);
+  for (const Operated& input : inputs) in_graph = in_graph || recorder.is_input_number(input.label, input.object);
   if (!in_graph) {
-    for (const Input& input : inputs) all_known = all_known && recorder.known(input.label, input.object);
+    for (const Operated& input : inputs) all_known = all_known && recorder.known(input.label, input.object);
     return all_known ? plan_constant() : plan_break(Break::kUnknownObject, type_name(inputs.begin()->object));
   }
   Plan plan;
   plan.form = form;
   plan.code = code;
-  const std::span<const Input> operands(inputs.begin(), inputs.size());
+  const std::span<const Operated> operands(inputs.begin(), inputs.size());
   if (PyObject* const unknown = fill_node(recorder, plan, operands)) return plan_break(Break::kUnknownObject, type_name(unknown));
   tell_numbers(recorder, plan, operands);
   return plan;
@@ -64,8 +58,8 @@ constexpr int kAdd = 0, kMultiply = 5, kRemainder = 6, kOr = 7, kInplaceAdd = 13
 // [a] + [b] of what the recorded code has put together: a new one of both.
 Plan joined_lists(const Site& site) {
   Recorder& recorder = site.recorder;
-  std::vector<uint32_t> both = recorder.copied_elements(recorder.value(input_at(site, 2).label));
-  const std::span<const uint32_t> more = recorder.elements(recorder.value(input_at(site, 1).label));
+  std::vector<uint32_t> both = recorder.copied_elements(recorder.value(at(site, 2).label));
+  const std::span<const uint32_t> more = recorder.elements(recorder.value(at(site, 1).label));
   both.insert(both.end(), more.begin(), more.end());
   return plan_value(recorder.container(Value::Kind::kList, std::move(both)));
 }
@@ -73,7 +67,7 @@ Plan joined_lists(const Site& site) {
 // (a, b) + (c,): a new one of both, or the one of them, if the other is empty (tupleconcat() in Objects/tupleobject.c).
 std::optional<Plan> joined_tuples(const Site& site) {
   Recorder& recorder = site.recorder;
-  const Input left = input_at(site, 2), right = input_at(site, 1);
+  const Operated left = at(site, 2), right = at(site, 1);
   const Value::Kind kinds[] = {recorder.value(left.label).kind, recorder.value(right.label).kind};
   const auto is_of_parts = [](Value::Kind kind) { return kind == Value::Kind::kTuple || kind == Value::Kind::kConstant || kind == Value::Kind::kSource; };
   if (!PyTuple_CheckExact(left.object) || !PyTuple_CheckExact(right.object) || !std::all_of(std::begin(kinds), std::end(kinds), is_of_parts)) return std::nullopt;
@@ -88,7 +82,7 @@ std::optional<Plan> joined_tuples(const Site& site) {
 }
 
 // [None] * 3 or 3 * [None], of a number that is known. Once a tuple is the tuple itself, and less often none that is made here.
-Plan repeated(const Site& site, const Input& row, const Input& times) {
+Plan repeated(const Site& site, const Operated& row, const Operated& times) {
   Recorder& recorder = site.recorder;
   constexpr Py_ssize_t kMost = 256;
   const Value& of = recorder.value(row.label);
@@ -109,45 +103,45 @@ bool may_be_added(PyObject* object) {
 }
 
 // The usual operands, of types that no rule but `operation` is for.
-bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(input_at(site, 2).object) && is_number_or_array(input_at(site, 1).object); }
+bool are_numbers_or_arrays(const Site& site) { return is_number_or_array(at(site, 2).object) && is_number_or_array(at(site, 1).object); }
 
 Plan binary_op(const Site& site) {
-  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) return *std::move(plan);
-  if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)})) return *std::move(plan);
+  if (are_numbers_or_arrays(site)) return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
-  const Value::Kind left = site.recorder.value(input_at(site, 2).label).kind, right = site.recorder.value(input_at(site, 1).label).kind;
+  const Value::Kind left = site.recorder.value(at(site, 2).label).kind, right = site.recorder.value(at(site, 1).label).kind;
   const bool made = left == Value::Kind::kTuple || left == Value::Kind::kList;
   if (site.instruction.arg == kAdd && left == right && left == Value::Kind::kList) return joined_lists(site);
   if (site.instruction.arg == kAdd || site.instruction.arg == kInplaceAdd) {
     if (std::optional<Plan> plan = joined_tuples(site)) return *std::move(plan);
   }
-  const bool extends = site.instruction.arg == kInplaceAdd && !may_be_added(input_at(site, 1).object);
-  const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(input_at(site, 2).object));
-  if (extends && left == Value::Kind::kDeque) return extended_deque(site, input_at(site, 2), input_at(site, 1));
-  if (extends && list) return extended(site.recorder, input_at(site, 2), input_at(site, 1));
-  if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(input_at(site, 1).object)) return repeated(site, input_at(site, 2), input_at(site, 1));
+  const bool extends = site.instruction.arg == kInplaceAdd && !may_be_added(at(site, 1).object);
+  const bool list = left == Value::Kind::kList || (left == Value::Kind::kSource && PyList_CheckExact(at(site, 2).object));
+  if (extends && left == Value::Kind::kDeque) return extended_deque(site, at(site, 2), at(site, 1));
+  if (extends && list) return extended(site.recorder, at(site, 2), at(site, 1));
+  if (site.instruction.arg == kMultiply && made && PyLong_CheckExact(at(site, 1).object)) return repeated(site, at(site, 2), at(site, 1));
   const bool made_right = right == Value::Kind::kTuple || right == Value::Kind::kList;
-  if (site.instruction.arg == kMultiply && made_right && PyLong_CheckExact(input_at(site, 2).object)) return repeated(site, input_at(site, 1), input_at(site, 2));
+  if (site.instruction.arg == kMultiply && made_right && PyLong_CheckExact(at(site, 2).object)) return repeated(site, at(site, 1), at(site, 2));
   if (std::optional<Plan> plan = replayed_operator(site, site.instruction.arg)) return *std::move(plan);
-  const bool text = PyUnicode_CheckExact(input_at(site, 2).object) || PyBytes_CheckExact(input_at(site, 2).object);
-  if (site.instruction.arg == kRemainder && PyUnicode_CheckExact(input_at(site, 2).object)) {
-    if (std::optional<Plan> plan = format_of_attributes(site.recorder, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+  const bool text = PyUnicode_CheckExact(at(site, 2).object) || PyBytes_CheckExact(at(site, 2).object);
+  if (site.instruction.arg == kRemainder && PyUnicode_CheckExact(at(site, 2).object)) {
+    if (std::optional<Plan> plan = format_of_attributes(site.recorder, at(site, 2), at(site, 1))) return *std::move(plan);
   }
-  const bool looks_up_plainly = !adds_missing_keys(site.recorder, input_at(site, 1).label);
+  const bool looks_up_plainly = !adds_missing_keys(site.recorder, at(site, 1).label);
   if (site.instruction.arg == kRemainder && text && looks_up_plainly && all_known_through(site, site.depth - 2, 2)) return plan_constant();
-  const auto is_dict = [&](const Input& input) {
+  const auto is_dict = [&](const Operated& input) {
     const bool mapping = site.recorder.value(input.label).kind == Value::Kind::kMapping && is_written_in_c(Py_TYPE(input.object));
     return mapping || PyDict_CheckExact(input.object);
   };
-  const bool dicts = is_dict(input_at(site, 2)) && is_dict(input_at(site, 1));
+  const bool dicts = is_dict(at(site, 2)) && is_dict(at(site, 1));
   if (site.instruction.arg == kOr) {
-    if (std::optional<Plan> plan = union_of_types(site.recorder, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
+    if (std::optional<Plan> plan = union_of_types(site.recorder, at(site, 2), at(site, 1))) return *std::move(plan);
   }
   if (dicts && (site.instruction.arg == kOr || site.instruction.arg == kInplaceOr)) {
-    return dict_union(site.recorder, input_at(site, 2), input_at(site, 1), site.instruction.arg == kInplaceOr);
+    return dict_union(site.recorder, at(site, 2), at(site, 1), site.instruction.arg == kInplaceOr);
   }
-  if (std::optional<Plan> plan = operator_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
-  return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+  if (std::optional<Plan> plan = operator_call(site, at(site, 2), at(site, 1))) return *std::move(plan);
+  return operation(site, Form::kBinary, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)});
 }
 // 3.13 may ask for the truth in the same instruction.
 bool asks_for_truth(const Site& site) { return site.instruction.arg2 > 0 && (site.instruction.arg2 & 16); }
@@ -158,31 +152,31 @@ bool is_compared_by_place(Recorder& recorder, const Operated& one) {
 }
 
 Plan compare_op(const Site& site) {
-  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)})) {
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)})) {
     return asks_for_truth(site) ? plan_break(Break::kDataBranch, "comparison of tensors") : *std::move(plan);
   }
   const bool of_equality = site.instruction.arg == Py_EQ || site.instruction.arg == Py_NE;
-  if (of_equality && never_equal(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
-  if (of_equality && is_compared_by_place(site.recorder, input_at(site, 2)) && is_compared_by_place(site.recorder, input_at(site, 1)) && fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1))) {
+  if (of_equality && never_equal(site.recorder, at(site, 2), at(site, 1))) return plan_constant();
+  if (of_equality && is_compared_by_place(site.recorder, at(site, 2)) && is_compared_by_place(site.recorder, at(site, 1)) && fixes_identity(site.recorder, at(site, 2), at(site, 1))) {
     return plan_constant();
   }
-  if (of_equality && same_identity(site.recorder, input_at(site, 2), input_at(site, 1))) return plan_constant();
-  if (are_numbers_or_arrays(site)) return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+  if (of_equality && same_identity(site.recorder, at(site, 2), at(site, 1))) return plan_constant();
+  if (are_numbers_or_arrays(site)) return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)});
   if (std::optional<Plan> plan = decimal_operator(site)) return *std::move(plan);
   // A shape is compared in the graph, so that the recording serves others, too.
-  const auto is_container = [&](const Input& input) {
+  const auto is_container = [&](const Operated& input) {
     PyObject* const object = input.object;
     const Value::Kind kind = site.recorder.value(input.label).kind;
     const bool is_one = PyList_CheckExact(object) || PyDict_CheckExact(object) || kind == Value::Kind::kMapping || kind == Value::Kind::kDeque || PyAnySet_Check(object) || PyTuple_CheckExact(object);
     return is_one && kind != Value::Kind::kNode;
   };
-  const bool containers = is_container(input_at(site, 2)) && is_container(input_at(site, 1));
+  const bool containers = is_container(at(site, 2)) && is_container(at(site, 1));
   const bool replayed = is_replayed(site, 2) || is_replayed(site, 1);
   if ((containers || replayed) && all_known_through(site, site.depth - 2, 2)) return plan_constant();
-  if (std::optional<Plan> plan = comparison_of_keys(site, input_at(site, 2), input_at(site, 1), asks_for_truth(site))) return *std::move(plan);
-  if (std::optional<Plan> plan = comparison_call(site, input_at(site, 2), input_at(site, 1))) return *std::move(plan);
-  if (std::optional<Plan> plan = of_equality ? comparison_of_elements(site, input_at(site, 2), input_at(site, 1)) : std::nullopt) return *std::move(plan);
-  return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {input_at(site, 2), input_at(site, 1)});
+  if (std::optional<Plan> plan = comparison_of_keys(site, at(site, 2), at(site, 1), asks_for_truth(site))) return *std::move(plan);
+  if (std::optional<Plan> plan = comparison_call(site, at(site, 2), at(site, 1))) return *std::move(plan);
+  if (std::optional<Plan> plan = of_equality ? comparison_of_elements(site, at(site, 2), at(site, 1)) : std::nullopt) return *std::move(plan);
+  return operation(site, Form::kCompare, static_cast<uint8_t>(site.instruction.arg), {at(site, 2), at(site, 1)});
 }
 bool compares_scalars(Recorder& recorder, const Plan& plan) {
   const graph::Graph& graph = recorder.recording().graph;
@@ -196,7 +190,7 @@ Plan compare_op_checked(const Site& site) {
   Plan plan = compare_op(site);
   // The truth of arrays may raise, and is no fact of their types.
   if (plan.kind != Plan::Kind::kNode || !asks_for_truth(site) || plan.of_shapes || plan.of_numbers) return plan;
-  for (const Input& input : {input_at(site, 2), input_at(site, 1)}) {
+  for (const Operated& input : {at(site, 2), at(site, 1)}) {
     if (numpy::is_exact_array(input.object)) return plan_break(Break::kDataBranch, "comparison of arrays");
   }
   return plan;
@@ -213,10 +207,10 @@ void compare_op_after(const Site& site, const Plan& plan) {
 }
 
 Plan unary(const Site& site, uint8_t code, const char* method) {
-  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kUnary, code, {input_at(site, 1)})) return *std::move(plan);
+  if (std::optional<Plan> plan = tensor_operation(site.recorder, Form::kUnary, code, {at(site, 1)})) return *std::move(plan);
   if (std::optional<Plan> plan = decimal_unary(site, code)) return *std::move(plan);
   if (std::optional<Plan> plan = unary_call(site, method)) return *std::move(plan);
-  return operation(site, Form::kUnary, code, {input_at(site, 1)});
+  return operation(site, Form::kUnary, code, {at(site, 1)});
 }
 Plan unary_negative(const Site& site) { return unary(site, 0, "__neg__"); }
 Plan unary_positive(const Site& site) { return unary(site, 1, "__pos__"); }
@@ -235,7 +229,7 @@ Plan unary_intrinsic(const Site& site) {
 
 Plan truth(const Site& site) {
   Recorder& recorder = site.recorder;
-  const Input input = input_at(site, 1);
+  const Operated input = at(site, 1);
   if (torch::is_tensor(input.object)) return plan_break(Break::kDataBranch, type_name(input.object));
   if (recorder.check_truth(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
@@ -253,7 +247,7 @@ Plan truth(const Site& site) {
 }
 
 // The place that the guards know an object by; -1: it is made anew by the recorded code, or computed.
-int32_t place_of(Recorder& recorder, const Input& input) {
+int32_t place_of(Recorder& recorder, const Operated& input) {
   const uint32_t outer = recorder.outer_of(input.label);
   const Value value = recorder.value(outer ? outer : input.label);
   if (value.kind == Value::Kind::kSource) return value.a;
@@ -265,7 +259,7 @@ int32_t place_of(Recorder& recorder, const Input& input) {
 
 // Two objects are the same or not as long as each is what the guards say.
 Plan is_op(const Site& site) {
-  return fixes_identity(site.recorder, input_at(site, 2), input_at(site, 1)) ? plan_constant() : plan_break(Break::kUnknownObject, "identity of a computed value");
+  return fixes_identity(site.recorder, at(site, 2), at(site, 1)) ? plan_constant() : plan_break(Break::kUnknownObject, "identity of a computed value");
 }
 
 // Whether all elements with this hash are told apart without code of the program's.
@@ -331,7 +325,7 @@ bool guards_membership(Recorder& recorder, const Operated& item, const Operated&
 }
 
 Plan contains_op(const Site& site) {
-  const Input item = input_at(site, 2), container = input_at(site, 1);
+  const Operated item = at(site, 2), container = at(site, 1);
   if (std::optional<bool> there = has_key(site.recorder, container, item)) return plan_constant();
   // `in {1, 2}`: the compiler has made a constant of it.
   const bool constant_set = PyFrozenSet_CheckExact(container.object) && site.recorder.value(container.label).kind == Value::Kind::kConstant;
@@ -360,7 +354,7 @@ Plan slice_of_container(Recorder& recorder, uint32_t label, PyObject* slice) {
   return slice_of(recorder, label, owner.kind, recorder.copied_elements(owner), slice);
 }
 
-Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice) {
+Plan slice_of_source(Recorder& recorder, const Operated& container, PyObject* slice) {
   const std::optional<std::vector<uint32_t>> all = parts_of(recorder, container.label, container.object);
   if (!all) return plan_break(Break::kUnknownObject, "slice of " + type_name(container.object));
   return slice_of(recorder, container.label, PyList_CheckExact(container.object) ? Value::Kind::kList : Value::Kind::kTuple, *all, slice);
@@ -368,14 +362,14 @@ Plan slice_of_source(Recorder& recorder, const Input& container, PyObject* slice
 
 // A subscript of a Python container that came from outside is a source of its own.
 // A tensor from outside is hashed by its place, as the state of optimizers knows parameters.
-bool is_tensor_in(Recorder& recorder, const Input& key, PyObject* dict) {
+bool is_tensor_in(Recorder& recorder, const Operated& key, PyObject* dict) {
   const Value of = recorder.value(key.label);
   if (!torch::is_tensor(key.object) || of.kind != Value::Kind::kSource || recorder.varies(of.a) || !cpython::item_of_key(dict, key.object)) return false;
   recorder.guards().require_identity(of.a, key.object);
   return true;
 }
 
-Plan item_of_source(const Site& site, const Input& container, const Input& key) {
+Plan item_of_source(const Site& site, const Operated& container, const Operated& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
   const bool sequence = PyList_CheckExact(container.object) || PyTuple_CheckExact(container.object) || torch::is_size(container.object);
@@ -401,7 +395,7 @@ Plan item_of_source(const Site& site, const Input& container, const Input& key) 
 }
 
 // An element of a tuple or list that the recorded code made.
-Plan item_of_container(const Site& site, const Input& container, const Input& key) {
+Plan item_of_container(const Site& site, const Operated& container, const Operated& key) {
   Recorder& recorder = site.recorder;
   const Value owner = recorder.value(container.label);
   if (PySlice_Check(key.object) && recorder.known(key.label, key.object)) return slice_of_container(recorder, container.label, key.object);
@@ -416,7 +410,7 @@ Plan item_of_container(const Site& site, const Input& container, const Input& ke
 }
 
 // row[n], of a number that only the graph knows: the graph has the row.
-std::optional<Plan> item_at_number(Recorder& recorder, const Input& container, const Input& key) {
+std::optional<Plan> item_at_number(Recorder& recorder, const Operated& container, const Operated& key) {
   const bool row = PyTuple_CheckExact(container.object) || PyList_CheckExact(container.object) || PyUnicode_CheckExact(container.object);
   if (!row || !PyLong_CheckExact(key.object) || recorder.value(key.label).kind != Value::Kind::kNode || recorder.value(key.label).of_shapes) return std::nullopt;
   if (!PyUnicode_CheckExact(container.object) && holds_copies(container.object)) return std::nullopt;
@@ -428,7 +422,7 @@ std::optional<Plan> item_at_number(Recorder& recorder, const Input& container, c
   return plan.operands[0] && plan.operands[1] ? std::optional<Plan>(std::move(plan)) : std::nullopt;
 }
 
-Plan subscript_of(const Site& site, const Input& container, const Input& key) {
+Plan subscript_of(const Site& site, const Operated& container, const Operated& key) {
   Recorder& recorder = site.recorder;
   if (std::optional<Plan> plan = item_of_tensor(recorder, container, key)) return *std::move(plan);
   if (recorder.is_graph_value(container.label, container.object)) {
@@ -470,17 +464,17 @@ Plan subscript_of(const Site& site, const Input& container, const Input& key) {
   return item_of_source(site, container, key);
 }
 
-Plan subscript(const Site& site) { return subscript_of(site, input_at(site, 2), input_at(site, 1)); }
+Plan subscript(const Site& site) { return subscript_of(site, at(site, 2), at(site, 1)); }
 
 // 3.12+: container[start:stop] without a slice on the stack.
 class SliceOnStack {
  public:
-  explicit SliceOnStack(const Site& site) : slice_(Ref::steal(PySlice_New(input_at(site, 2).object, input_at(site, 1).object, nullptr))) {
+  explicit SliceOnStack(const Site& site) : slice_(Ref::steal(PySlice_New(at(site, 2).object, at(site, 1).object, nullptr))) {
     if (!slice_) PyErr_Clear();
-    label_ = site.recorder.container(Value::Kind::kSlice, {input_at(site, 2).label, input_at(site, 1).label, site.recorder.constant(Py_None)});
+    label_ = site.recorder.container(Value::Kind::kSlice, {at(site, 2).label, at(site, 1).label, site.recorder.constant(Py_None)});
   }
   explicit operator bool() const { return static_cast<bool>(slice_); }
-  Input input() const { return {label_, slice_.get()}; }
+  Operated input() const { return {label_, slice_.get()}; }
 
  private:
   Ref slice_;
@@ -490,12 +484,12 @@ class SliceOnStack {
 Plan binary_slice(const Site& site) {
   const SliceOnStack slice(site);
   if (!slice) return plan_break(Break::kUnknownObject, "slice");
-  Plan plan = subscript_of(site, input_at(site, 3), slice.input());
+  Plan plan = subscript_of(site, at(site, 3), slice.input());
   plan.held.push_back(Ref::borrow(slice.input().object));
   return plan;
 }
 
-Plan store(const Site& site, const Input& value, Input container, const Input& key) {
+Plan store(const Site& site, const Operated& value, Operated container, const Operated& key) {
   Recorder& recorder = site.recorder;
   if (std::optional<Plan> plan = keyed_instruction(site, "keyed_store", {container, key, value})) return *std::move(plan);
   enter(recorder, container);
@@ -522,11 +516,11 @@ Plan store(const Site& site, const Input& value, Input container, const Input& k
   return plan;
 }
 
-Plan store_subscript(const Site& site) { return store(site, input_at(site, 3), input_at(site, 2), input_at(site, 1)); }
+Plan store_subscript(const Site& site) { return store(site, at(site, 3), at(site, 2), at(site, 1)); }
 Plan store_slice(const Site& site) {
   const SliceOnStack slice(site);
   if (!slice) return plan_break(Break::kUnknownObject, "slice");
-  Plan plan = store(site, input_at(site, 4), input_at(site, 3), slice.input());
+  Plan plan = store(site, at(site, 4), at(site, 3), slice.input());
   plan.held.push_back(Ref::borrow(slice.input().object));
   return plan;
 }
@@ -544,7 +538,7 @@ bool fixes_identity(Recorder& recorder, const Operated& left, const Operated& ri
   }
   const bool with_none = left.object == Py_None || right.object == Py_None;
   bool open = false;  // one of them is known by its place only
-  for (const Input& input : {left, right}) {
+  for (const Operated& input : {left, right}) {
     const Value& value = recorder.value(input.label);
     if (value.kind == Value::Kind::kNode && !with_none) return false;
     if (value.kind != Value::Kind::kSource) continue;

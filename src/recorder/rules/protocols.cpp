@@ -33,11 +33,6 @@ using Candidate = Rest::Candidate;
 
 Ref interned(const char* text) { return Ref::steal(PyUnicode_InternFromString(text)); }
 
-Operated at(const Site& site, int from_top) {
-  const int slot = site.depth - from_top;
-  return {site.recorder.label(slot), site.frame.slot(slot)};
-}
-
 bool is_of_python(PyTypeObject* type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE); }
 
 // An object whose class may have methods of Python's, which stays as it is.

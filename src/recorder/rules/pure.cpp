@@ -12,13 +12,13 @@ namespace evalframe::recorder {
 namespace {
 
 // By name: no other types in C, or modules of the library, have these.
-struct Rows {
+struct PureNames {
   std::unordered_set<std::string_view> types, methods, functions;
 };
 
-const Rows& rows() {
-  static const Rows* const made = [] {
-    auto* const all = new Rows;  // lives as long as the process
+const PureNames& pure() {
+  static const PureNames* const made = [] {
+    auto* const all = new PureNames;  // lives as long as the process
 #define EVALFRAME_PURE_TYPE(type) all->types.insert(type);
 #define EVALFRAME_PURE_METHOD(type, method) all->methods.insert(type "." #method);
 #define EVALFRAME_PURE_FUNCTION(module, function) all->functions.insert(module "." #function);
@@ -68,17 +68,17 @@ std::string name_in_module(PyObject* function) {
 namespace {
 
 bool is_pure_function(PyObject* callable) {
-  if (PyFunction_Check(callable)) return rows().functions.contains(name_in_library(callable));
-  if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && rows().methods.contains(name_in_type(callable));
+  if (PyFunction_Check(callable)) return pure().functions.contains(name_in_library(callable));
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return is_written_in_c(PyDescr_TYPE(callable)) && pure().methods.contains(name_in_type(callable));
   if (!PyCFunction_CheckExact(callable)) return false;
   if (callable == matches_of_pattern()) return true;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   // A static method, of which the type has one.
   static PyObject* const makes_table = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyUnicode_Type), "maketrans");
-  if (callable == makes_table) return rows().methods.contains("str.maketrans");
-  if (!self || !PyType_Check(self)) return rows().functions.contains(name_in_module(callable));
+  if (callable == makes_table) return pure().methods.contains("str.maketrans");
+  if (!self || !PyType_Check(self)) return pure().functions.contains(name_in_module(callable));
   const auto* const type = reinterpret_cast<PyTypeObject*>(self);
-  return is_written_in_c(type) && rows().methods.contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
+  return is_written_in_c(type) && pure().methods.contains(std::string(type->tp_name) + "." + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
 }
 
 // What no locale and no time zone of the process has a part in.
@@ -156,17 +156,17 @@ std::string name_in_type(PyObject* method) {
 
 bool has_pure_type(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
-  if (!is_written_in_c(type) || !rows().types.contains(type->tp_name)) return false;
+  if (!is_written_in_c(type) || !pure().types.contains(type->tp_name)) return false;
   const std::string_view name = type->tp_name;
   const char* const part = name == "re.Match" ? "string" : name == "datetime.datetime" || name == "datetime.time" ? "tzinfo" : nullptr;
   if (!part) return true;
   const Ref held = Ref::steal(PyObject_GetAttrString(object, part));
   if (!held) return PyErr_Clear(), false;
-  return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || rows().types.contains(Py_TYPE(held.get())->tp_name);
+  return held.get() == Py_None || PyUnicode_CheckExact(held.get()) || PyBytes_CheckExact(held.get()) || pure().types.contains(Py_TYPE(held.get())->tp_name);
 }
 
 std::optional<Plan> pure_function_call(Recorder& recorder, PyObject* callable, const Given& given) {
-  const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && rows().types.contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
+  const bool type = PyType_Check(callable) && is_written_in_c(reinterpret_cast<PyTypeObject*>(callable)) && pure().types.contains(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
   if (!type && !is_pure_function(callable)) return std::nullopt;
   for (size_t i = 0; i < given.labels.size(); i++) {
     if (recorder.is_iterator(given.labels[i]) || adds_missing_keys(recorder, given.labels[i])) return std::nullopt;

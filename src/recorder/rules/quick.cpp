@@ -46,8 +46,6 @@ namespace {
 
 using Inputs = Few<Operated, 4>;
 
-Operated input_at(const Site& site, int slot) { return {site.recorder.label(slot), site.frame.slot(slot)}; }
-
 // Numbers and arrays, one of which is in the graph.
 bool are_operated_on(const Recorder& recorder, const Inputs& inputs) {
   bool in_graph = false;
@@ -60,7 +58,7 @@ bool are_operated_on(const Recorder& recorder, const Inputs& inputs) {
 
 bool binary_op(const Site& site, Plan& plan) {
   Inputs inputs;
-  for (int slot = site.depth - 2; slot < site.depth; slot++) inputs.push_back(input_at(site, slot));
+  for (int slot = site.depth - 2; slot < site.depth; slot++) inputs.push_back(in_slot(site, slot));
   if (!are_operated_on(site.recorder, inputs)) return false;
   plan.form = Form::kBinary;
   plan.code = static_cast<uint8_t>(site.instruction.arg);
@@ -79,7 +77,7 @@ bool call(const Site& site, Plan& plan) {
   const bool known = recorder.value_at(found->callable).kind == Value::Kind::kConstant && policy_of(callable) == Policy::kFollowed;
   if (!known || (!Py_IS_TYPE(callable, &PyMethodDescr_Type) && numpy::call_kind(callable) != CallKind::kUfunc)) return false;
   Inputs inputs;
-  for (int slot = found->first; slot < found->first + found->count; slot++) inputs.push_back(input_at(site, slot));
+  for (int slot = found->first; slot < found->first + found->count; slot++) inputs.push_back(in_slot(site, slot));
   if (!are_operated_on(recorder, inputs)) return false;
   const CallKind kind = numpy::call_kind(callable);
   if (kind != CallKind::kUfunc && kind != CallKind::kOpaque) return false;

@@ -21,14 +21,14 @@ using evaluator::Activation;
 enum class Effect : uint8_t { kReads, kMakes, kChanges };
 
 // By name: no other types in C have these.
-struct Rows {
+struct ReplayedRows {
   std::unordered_map<std::string_view, Effect> methods;
   std::unordered_set<std::string_view> types, makers;
 };
 
-const Rows& rows() {
-  static const Rows* const made = [] {
-    auto* const all = new Rows;  // lives as long as the process
+const ReplayedRows& replayed() {
+  static const ReplayedRows* const made = [] {
+    auto* const all = new ReplayedRows;  // lives as long as the process
 #define EVALFRAME_REPLAYED(type) all->types.insert(type);
 #define EVALFRAME_MAKER(module, function) all->makers.insert(module "." #function);
 #define EVALFRAME_READS(type, name) all->methods.emplace(type "." #name, Effect::kReads);
@@ -44,8 +44,6 @@ const Rows& rows() {
   }();
   return *made;
 }
-
-Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
 
 bool is_replayed(const Recorder& recorder, uint32_t label) { return recorder.value(label).kind == Value::Kind::kReplayed; }
 
@@ -215,8 +213,8 @@ std::optional<Plan> method_call(Recorder& recorder, PyObject* callable, Effect e
 // Null: a callable that has no row.
 const Effect* effect_of_method(PyObject* callable) {
   if (Py_TYPE(callable) != &PyMethodDescr_Type || !is_written_in_c(PyDescr_TYPE(callable))) return nullptr;
-  const auto method = rows().methods.find(name_in_type(callable));
-  return method == rows().methods.end() ? nullptr : &method->second;
+  const auto method = replayed().methods.find(name_in_type(callable));
+  return method == replayed().methods.end() ? nullptr : &method->second;
 }
 
 // set(dict), whose values may be anything. None: another call. A set is as large as the dict that it's made of says, so it's made of one.
@@ -328,9 +326,9 @@ std::optional<Plan> contains_placed(Recorder& recorder, const Operated& item, co
 std::optional<Plan> replayed_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (PyType_Check(callable)) {
     const auto* const type = reinterpret_cast<PyTypeObject*>(callable);
-    return is_written_in_c(type) && rows().types.contains(type->tp_name) ? std::optional(type_call(site, call, callable)) : std::nullopt;
+    return is_written_in_c(type) && replayed().types.contains(type->tp_name) ? std::optional(type_call(site, call, callable)) : std::nullopt;
   }
-  if (PyCFunction_CheckExact(callable)) return rows().makers.contains(name_in_module(callable)) ? std::optional(type_call(site, call, callable)) : std::nullopt;
+  if (PyCFunction_CheckExact(callable)) return replayed().makers.contains(name_in_module(callable)) ? std::optional(type_call(site, call, callable)) : std::nullopt;
   if (!effect_of_method(callable)) return std::nullopt;
   std::vector<Operated> given;
   for (int slot = call.first; slot < call.first + call.count; slot++) given.push_back({site.recorder.label(slot), site.frame.slot(slot)});

@@ -43,6 +43,21 @@ Plan plan_break(Break why, std::string detail) {
   return plan;
 }
 
+Plan not_known(PyObject* callable) { return plan_break(Break::kUnknownCall, callable_name(callable)); }
+
+bool is_one_object(const Value& value, PyObject* object) {
+  const bool made = value.kind != Value::Kind::kSource && value.kind != Value::Kind::kNode && value.kind != Value::Kind::kConstant;
+  return !made || (value.kind == Value::Kind::kTuple && is_immutable(object));
+}
+
+Operated in_slot(const Site& site, int slot) { return {site.recorder.label(slot), site.frame.slot(slot)}; }
+
+Operated at(const Site& site, int from_top) { return in_slot(site, site.depth - from_top); }
+
+void pop_after(const Site& site, const Plan&) {
+  for (int i = site.frame.depth(); i < site.depth; i++) site.recorder.set_label(i, 0);
+}
+
 Plan plan_constant() {
   Plan plan;
   plan.kind = Plan::Kind::kConstant;

@@ -219,6 +219,7 @@ struct Given {
   std::vector<uint32_t> labels;
   std::vector<PyObject*> objects;
   Borrowed keyword_names;
+  int keywords() const { return keyword_names ? static_cast<int>(PyTuple_GET_SIZE(keyword_names.get())) : 0; }
 };
 // A call of what has no frame of its own, whose arguments are known one by one; none: with keywords, or too many.
 std::optional<Plan> call_by_count(const Site& site, const Operated& callee, const Given& given);
@@ -373,6 +374,16 @@ Plan plan_known_call(Recorder& recorder, PyObject* callable, const Given& given)
 uint32_t value_of_constant_result(Recorder& recorder, PyObject* result);
 // How breaks name what was called.
 std::string callable_name(PyObject* callable);
+// The break at a call of what isn't recorded.
+Plan not_known(PyObject* callable);
+// An argument is an object as it is: what the recorded code has put together is another one in each node.
+bool is_one_object(const Value& value, PyObject* object);
+inline bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+// What is in a slot of the frame, and the operand that is the n-th from the top of the stack, from 1.
+Operated in_slot(const Site& site, int slot);
+Operated at(const Site& site, int from_top);
+// Behind an instruction that leaves less on the stack: what it took has no labels.
+void pop_after(const Site& site, const Plan& plan);
 
 // Functions whose frames can be run beside their caller's.
 bool is_plain_function(PyObject* callable);

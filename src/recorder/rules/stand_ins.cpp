@@ -129,7 +129,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   const bool makes_tuple = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == reinterpret_cast<PyObject*>(&PyTuple_Type) && call.count == 2;
   if (makes_tuple && site.frame.slot(call.first) == PyCFunction_GET_SELF(callable) && PyTuple_CheckExact(site.frame.slot(call.first + 1))) return std::nullopt;
   if (callable == places_in_order() && !compares_by_methods(site.frame.slot(call.first))) return std::nullopt;
-  const int keywords = call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0;
+  const int keywords = call.keywords();
   const int through = call.first + stand_in->through, positional = call.count - keywords;
   // A list that gets its own elements would go on for ever, element by element.
   if (through > call.first && through < call.first + call.count && site.frame.slot(through) == site.frame.slot(call.first)) return std::nullopt;

@@ -167,7 +167,7 @@ bool is_for_contents(PyObject* method, const PyTypeObject* type, PyTypeObject* b
 bool is_base_method(PyObject* callable, const PyTypeObject* type, PyTypeObject* base) { return Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_for_contents(callable, type, base); }
 
 bool asks_builtin(const Activation::CallSite& call, int slot, PyObject* callable, PyTypeObject* type, PyTypeObject* base) {
-  const int positional = call.count - (call.keyword_names ? static_cast<int>(PyTuple_GET_SIZE(call.keyword_names.get())) : 0);
+  const int positional = call.count - call.keywords();
   if (slot >= call.first + positional || (slot > call.first && callable != builtin("zip").get())) return false;
   for (const BuiltinUse& use : kBuiltinUses) {
     if (builtin(use.name).get() == callable) return inherits(type, base, use.asks);
@@ -327,7 +327,7 @@ uint32_t immutable_contents(Recorder& recorder, PyTypeObject* base, const Given&
   for (size_t i = 0; i < given.labels.size(); i++) {
     if (recorder.is_input_number(given.labels[i], given.objects[i]) || !is_immutable(given.objects[i]) || !recorder.known(given.labels[i], given.objects[i])) return 0;
   }
-  const size_t named = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  const size_t named = given.keywords();
   const Ref exact = Ref::steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(base), given.objects.data(), given.objects.size() - named, given.keyword_names.get()));
   if (!exact) PyErr_Clear();
   return exact && Py_IS_TYPE(exact.get(), base) ? recorder.constant(exact.get()) : 0;
@@ -335,7 +335,7 @@ uint32_t immutable_contents(Recorder& recorder, PyTypeObject* base, const Given&
 
 // The elements that a list or dict begins with; none: not known.
 std::optional<std::vector<uint32_t>> first_elements(Recorder& recorder, PyTypeObject* base, const Given& given, Plan& plan) {
-  const size_t named = given.keyword_names ? static_cast<size_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  const size_t named = given.keywords();
   const size_t plain = given.labels.size() - named;
   std::vector<uint32_t> elements;
   if (plain > 1 || (named && base == &PyList_Type)) return std::nullopt;

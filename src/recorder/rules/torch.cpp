@@ -62,7 +62,7 @@ Plan operation(Recorder& recorder, PyObject* callable, const Given& given) {
   plan.of_torch = true;
   plan.callable = callable;
   plan.keyword_names = given.keyword_names;
-  plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  plan.keywords = given.keywords();
   for (size_t i = 0; i < given.labels.size(); i++) {
     plan.operands.push_back(operand_of(recorder, given.labels[i], given.objects[i]));
     if (!plan.operands.back()) return plan_break(Break::kUnknownCall, callable_name(callable) + " with " + type_name(given.objects[i]));

@@ -116,7 +116,7 @@ Plan warning_call(Recorder& recorder, const Given& given) {
   plan.form = graph::Form::kCall;
   plan.callable = warn_in_graph();
   plan.keyword_names = given.keyword_names;
-  plan.keywords = given.keyword_names ? static_cast<uint16_t>(PyTuple_GET_SIZE(given.keyword_names.get())) : 0;
+  plan.keywords = given.keywords();
   for (size_t i = 0; i < given.objects.size(); i++) {
     PyObject* const object = given.objects[i];
     const bool is_text = PyUnicode_CheckExact(object) || PyLong_CheckExact(object) || object == Py_None || PyTuple_CheckExact(object);

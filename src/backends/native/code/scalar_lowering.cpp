@@ -231,8 +231,6 @@ end:
     return make(result, math::op(in[0].real, in[1].real));       \
   }
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
 
 Value lower_negative(Emitter&, DType result, const Operands& in) {
   if (is_complex(result)) return make(result, -in[0].real, -in[0].imag);

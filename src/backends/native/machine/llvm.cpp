@@ -66,11 +66,11 @@ struct Functions {
 };
 
 // What the process has for good.
-struct Library {
+struct Llvm {
   Functions call;
   std::string triple, cpu, features;
 };
-const Library* library = nullptr;
+const Llvm* llvm = nullptr;
 
 std::string text_of(const Functions& call, char* text) {
   const std::string copy = text ? text : "";
@@ -107,7 +107,7 @@ std::optional<Functions> functions_of(void* handle) {
 
 // Instructions are chosen one by one at level 0.
 Owned<TargetMachine> machine_of(int level) {
-  const auto& [call, triple, cpu, features] = *library;
+  const auto& [call, triple, cpu, features] = *llvm;
   char* message = nullptr;
   Target* const target = call.GetTargetFromTriple(triple.c_str(), &message);
   const std::string told = text_of(call, message);
@@ -118,11 +118,11 @@ Owned<TargetMachine> machine_of(int level) {
 }
 
 Owned<Module> parsed(Context* context, const std::string& ir, TargetMachine* machine) {
-  const Functions& call = library->call;
+  const Functions& call = llvm->call;
   char* message = nullptr;
   Owned<Module> module(call.ParseAssembly(context, ir.c_str(), &message), call.DisposeModule);
   if (const std::string told = text_of(call, message); !module || !told.empty()) fail("LLVM IR parsing error", told);
-  call.SetTarget(module.get(), library->triple.c_str());
+  call.SetTarget(module.get(), llvm->triple.c_str());
   const Owned<TargetData> data(call.CreateTargetMachineData(machine), call.DisposeTargetData);
   char* layout = nullptr;
   call.CopyStringRepOfTargetData(data.get(), &layout);
@@ -134,7 +134,7 @@ Owned<Module> parsed(Context* context, const std::string& ir, TargetMachine* mac
 }
 
 void optimise(Module* module, TargetMachine* machine) {
-  const Functions& call = library->call;
+  const Functions& call = llvm->call;
   const Owned<Options> options(call.CreatePipelineTuningOptions(), call.DisposePipelineTuningOptions);
   call.PTOSetLoopVectorization(options.get(), true);
   call.PTOSetSLPVectorization(options.get(), false);
@@ -145,7 +145,7 @@ void optimise(Module* module, TargetMachine* machine) {
   call.RunNewModulePassManager(passes.get(), module, builder.get());
 }
 
-std::optional<Library> loaded(const std::string& directory) {
+std::optional<Llvm> loaded(const std::string& directory) {
   void* const handle = dlopen((directory + "libllvmlite.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   const std::optional<Functions> found = handle ? functions_of(handle) : std::nullopt;
   if (!found) return {};
@@ -157,19 +157,19 @@ std::optional<Library> loaded(const std::string& directory) {
   call.GetDefaultTargetTriple(&triple);
   call.GetHostCPUName(&cpu);
   call.GetHostCPUFeatures(&features);
-  return Library{call, text_of(call, triple), text_of(call, cpu), text_of(call, features)};
+  return Llvm{call, text_of(call, triple), text_of(call, cpu), text_of(call, features)};
 }
 
 }  // namespace
 
 bool load_llvm(const std::string& directory) {
   static std::once_flag once;
-  static std::optional<Library> made;
+  static std::optional<Llvm> made;
   std::call_once(once, [&] {
     made = loaded(directory);
-    if (made) library = &*made;
+    if (made) llvm = &*made;
   });
-  return library != nullptr;
+  return llvm != nullptr;
 }
 
 // Never destroyed: that would wait.
@@ -191,7 +191,7 @@ void wait_for_llvm() {
 }
 
 std::string compile_by_llvm(const std::string& ir, Effort effort) {
-  const Functions& call = library->call;
+  const Functions& call = llvm->call;
   const Owned<Context> context(call.ContextCreate(), call.ContextDispose);
   const Owned<TargetMachine> machine = machine_of(effort == Effort::kFull ? 2 : 0);
   const Owned<Module> module = parsed(context.get(), ir, machine.get());

@@ -115,7 +115,7 @@ Ref call_llvm(const char* function, const char* format, Arguments... arguments) 
 template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
 
 // What generated code may call besides the elementary functions.
-const LibraryFunction kFunctions[] = {
+const LibraryFunction kOtherFunctions[] = {
     {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},
     {"evalframe_pow_of_whole", address(pow_of_whole)},
     {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},
@@ -123,7 +123,7 @@ const LibraryFunction kFunctions[] = {
 
 Library vector_library() { return vector_bytes() == 64 ? avx512_library() : vector_bytes() == 32 ? avx2_library() : scalar_library(); }
 
-Library other_functions() { return {kFunctions, static_cast<int>(std::size(kFunctions))}; }
+Library other_functions() { return {kOtherFunctions, static_cast<int>(std::size(kOtherFunctions))}; }
 
 // A function that generated code calls: ours, or one of the C library's that LLVM puts in for a loop.
 void* resolve(std::string_view name) {

@@ -9,7 +9,7 @@ namespace evalframe::native {
 
 namespace {
 
-struct Known {
+struct Power {
   uint64_t x;
   double exponent;
   double power;  // 0: of nothing
@@ -19,16 +19,16 @@ constexpr uint64_t kKnown = 512;
 // Where nothing is found so many times one behind the other, as of a base that is another each time, nothing is looked for that often.
 constexpr int kMostMisses = 1024, kRest = 1 << 14;
 
-struct Memory {
-  std::array<Known, kKnown> known;
+struct Powers {
+  std::array<Power, kKnown> known;
   int misses, rest;
 };
 
 // Whose code calls this holds the GIL.
-constinit Memory memory{};
+constinit Powers memory{};
 
 // Neighbouring exponents of one base have places of their own.
-Known& place_of(uint64_t x, double exponent) {
+Power& place_of(uint64_t x, double exponent) {
   constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
   constexpr double kToLowBits = 0x1.8p52;  // the sum's lowest bits are those of the whole number
   return memory.known[((x * kMix >> 55) + std::bit_cast<uint64_t>(exponent + kToLowBits)) % kKnown];
@@ -42,7 +42,7 @@ double pow_of_whole(double x, double exponent) {
     return std::pow(x, exponent);
   }
   const auto bits = std::bit_cast<uint64_t>(x);
-  Known& known = place_of(bits, exponent);
+  Power& known = place_of(bits, exponent);
   if (known.x == bits && known.exponent == exponent && known.power != 0.0) {
     memory.misses = 0;
     return known.power;

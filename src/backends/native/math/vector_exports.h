@@ -59,8 +59,6 @@ const LibraryFunction kFunctions[] = {
 #define EVALFRAME_MATH1(name, c_name) EVALFRAME_ROWS(name, 1)
 #define EVALFRAME_MATH2(name, c_name) EVALFRAME_ROWS(name, 2)
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
 #undef EVALFRAME_ROWS
 };
 

@@ -57,8 +57,6 @@ void compare_all(const Library& library) {
   compare<double>(library, "evalframe_" #name "_f64", 2); \
   compare<float>(library, "evalframe_" #name "_f32", 2);
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
 }
 
 TEST(Avx2LibraryAgreesWithTheCLibrary) {

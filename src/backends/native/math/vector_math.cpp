@@ -43,7 +43,5 @@ Term apply(const std::string& function, std::initializer_list<Term> arguments) {
 #define EVALFRAME_MATH2(name, c_name) \
   Term name(const Term& x, const Term& y) { return apply(#name, {x, y}); }
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
 
 }  // namespace evalframe::native::math

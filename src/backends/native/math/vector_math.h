@@ -9,7 +9,5 @@ namespace evalframe::native::math {
 #define EVALFRAME_MATH1(name, c_name) Term name(const Term& x);
 #define EVALFRAME_MATH2(name, c_name) Term name(const Term& x, const Term& y);
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
 
 }  // namespace evalframe::native::math

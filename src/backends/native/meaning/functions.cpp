@@ -12,10 +12,10 @@ namespace evalframe::native {
 namespace {
 
 using bytecode::BinaryOp, bytecode::UnaryOp;
-using Functions = std::unordered_map<PyObject*, Known>;
+using KnownFunctions = std::unordered_map<PyObject*, Known>;
 
 struct Loaded {
-  Functions functions;
+  KnownFunctions functions;
   Ufuncs ufuncs;
 };
 
@@ -26,15 +26,15 @@ Ref attribute_of(PyObject* object, const char* name) {
 }
 
 // `owner`: a type; null: numpy.
-void add(Functions& functions, PyObject* owner, const char* name, const Known& known) {
+void add(KnownFunctions& functions, PyObject* owner, const char* name, const Known& known) {
   Ref function = owner ? attribute_of(owner, name) : numpy::own_attribute(name);
   if (function) functions.emplace(function.release(), known);
 }
 
-Functions load_functions() {
+KnownFunctions load_functions() {
   PyObject* const numpy = nullptr;
   PyObject* const ndarray = reinterpret_cast<PyObject*>(&PyArray_Type);
-  Functions functions;
+  KnownFunctions functions;
 #define EVALFRAME_UFUNC(name, scalar_op) add(functions, numpy, #name, {.function = Function::kUfunc, .op = ScalarOp::scalar_op});
 #include "backends/native/meaning/ufuncs.def"
 #undef EVALFRAME_UFUNC
@@ -99,7 +99,7 @@ PyObject* scipy_erf() {
 }  // namespace
 
 std::optional<Known> known_function(PyObject* callable) {
-  const Functions& functions = loaded().functions;
+  const KnownFunctions& functions = loaded().functions;
   const auto found = functions.find(callable);
   if (found != functions.end()) return found->second;
   if (Py_TYPE(callable) == &PyUFunc_Type && callable == scipy_erf()) return Known{Function::kUfunc, ScalarOp::erf};

@@ -13,8 +13,6 @@ namespace evalframe::native {
 namespace {
 constexpr size_t kFirstBlock = 64 << 10;
 // Large blocks are new to the process at every run: with small pages the page faults would cost more than the computation.
-constexpr size_t kLarge = 4 << 20;
-constexpr size_t kHugePage = 2 << 20;
 }  // namespace
 
 Arena& Arena::current() {

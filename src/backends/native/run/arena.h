@@ -9,6 +9,9 @@
 
 namespace evalframe::native {
 
+// Bytes from which memory is worth pages of that many bytes.
+inline constexpr size_t kLarge = 4 << 20, kHugePage = 2 << 20;
+
 class Arena {
  public:
   // The calling thread's.

@@ -38,8 +38,6 @@ double cost_of(const KernelOp& op) {
 #define EVALFRAME_MATH1(name, c_name) case ScalarOp::name: return 1.3e-9 * width;
 #define EVALFRAME_MATH2(name, c_name) case ScalarOp::name: return 2.5e-9 * width;
 #include "backends/native/math/vector_math.def"
-#undef EVALFRAME_MATH1
-#undef EVALFRAME_MATH2
     default: return 0.1e-9;
   }
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/native/lower/numbers.h"
+#include "backends/native/run/arena.h"
 #include "frontends/numpy/numpy_api.h"
 
 // PyTraceMalloc_Track, which the headers of 3.11 and 3.12 declare as a function of C++.
@@ -27,9 +28,7 @@ constexpr size_t kPage = 4096;
 // one of what was just stored where the last 12 bits of the addresses agree: where a result stands as far or a little further in
 // its page than an array that it is computed of, loops take up to a third longer. NumPy's arrays begin 16 bytes into theirs.
 constexpr size_t kStagger = 512;
-// From here on huge pages, and what is kept is the system's whenever it needs memory (MADV_FREE).
-constexpr size_t kLarge = 4 << 20;
-constexpr size_t kHugePage = 2 << 20;
+// From kLarge on, what is kept is the system's whenever it needs memory (MADV_FREE).
 constexpr size_t kMostKept = 256 << 20;
 constexpr size_t kMostBlocks = 64;
 // NumPy's domain in tracemalloc.
@@ -41,7 +40,7 @@ struct Block {
   size_t margin;  // in front of the data, where a copy of this stands
 };
 
-class Pool {
+class Blocks {
  public:
   char* take(size_t bytes) {
     const size_t size = rounded(bytes + kPage);
@@ -122,8 +121,8 @@ class Pool {
 };
 
 // Never destroyed: arrays may be freed after everything else.
-Pool& pool() {
-  static Pool* const made = new Pool;
+Blocks& pool() {
+  static Blocks* const made = new Blocks;
   return *made;
 }
 
@@ -141,7 +140,7 @@ void give(void*, void* data, size_t) {
 void* resize(void*, void* data, size_t size) {
   char* const made = pool().take(size);
   if (!made || !data) return made;
-  std::memcpy(made, data, std::min(size, Pool::capacity(static_cast<char*>(data))));
+  std::memcpy(made, data, std::min(size, Blocks::capacity(static_cast<char*>(data))));
   pool().give(static_cast<char*>(data));
   return made;
 }
