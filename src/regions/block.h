@@ -125,6 +125,8 @@ class Block {
   void keep();
   // Something was done that can't be undone: the loop has to have a checkpoint behind it.
   bool is_done() const { return done_; }
+  // Whether it ends with new arrays in variables, and memory may be taken from its other half then.
+  bool takes_memory() const { return done_ && !taken_.empty(); }
   void mark_done() { done_ = true, done_where_.reset(); }
   // The same, where it holds (an i1); none: it never does, or always.
   const std::optional<Term>& done_where() const { return done_where_; }

@@ -33,7 +33,9 @@ void RegionWriter::land(Block& block, int number, const Slots& slots, int32_t in
   const std::vector<Term> memory = store_slots(block, slots, next < 0 ? state.types : blocks_[static_cast<size_t>(next)].state.types);
   std::vector<Term> arrays;
   for (size_t i = 0; i < slots.size(); i++) {
-    if (slots[i].value.type.kind == Kind::kFresh) arrays.push_back(slots[i].kept ? emitter.let("ptr", "load ptr, ptr " + variable(i, 0, "ptr")) : slots[i].value.words[0]);
+    const Type& type = slots[i].value.type;
+    if (type.kind == Kind::kFresh) arrays.push_back(slots[i].kept ? emitter.let("ptr", "load ptr, ptr " + variable(i, 0, "ptr")) : slots[i].value.words[0]);
+    else if (type.kind == Kind::kUnread && type.rank > 0 && block.takes_memory()) arrays.push_back(unread_array(emitter, i, type));
   }
   block.end_memory(memory, arrays);
   if (many_) {
@@ -105,7 +107,7 @@ void RegionWriter::return_results(Block& block, const std::vector<Written>& resu
   State state{is_tuple ? State::kReturnedTuple : State::kReturned, std::vector<Type>(frame_.count())};
   if (results.size() > static_cast<size_t>(code_.code.as<PyCodeObject>()->co_stacksize)) throw Unsupported("a large tuple");
   for (const Written& result : results) {
-    store_slot(block, state.types.size(), result);
+    store_words(block, state.types.size(), result);
     state.types.push_back(result.type);
   }
   block.end_memory({}, {});
@@ -122,15 +124,13 @@ void RegionWriter::branch(Block& block, int number, const Term& condition, Slots
 }
 
 // The function's variables of the slot have it from now on.
-std::vector<Term> RegionWriter::store_slot(Block& block, size_t slot, const Written& value) {
-  region_.changed.insert(slot);
+void RegionWriter::store_words(Block& block, size_t slot, const Written& value) {
   std::vector<Term> words = words_of(value);
   for (size_t w = 0; w < words.size(); w++) {
     const std::string place = written_variable(slot, w, words[w].type, value.type.kind == Kind::kUnread);
     block.emitter.line("store " + words[w].type + " " + words[w].ref + ", ptr " + place);
     if (many_) many_->stores(slot, place, words[w].type);
   }
-  return words;
 }
 
 Written RegionWriter::iterator_over(Block& block, const Written& iterable) {
@@ -145,15 +145,24 @@ Term RegionWriter::address_of(Block& block, int32_t object) const {
   return block.emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
 }
 
-// A number, or nothing, as the words of a kUnread.
-static Written as_unread(Emitter& emitter, const Written& value) {
-  Written unread{.type = {Kind::kUnread}, .words = {emitter.integer("i64", number_of(value.type))}};
-  for (const Term& word : words_of(value)) {
+// A number, an array, or nothing, as the words of a kUnread.
+static Written as_unread(Emitter& emitter, const Written& value, const Type& type) {
+  Written unread{.type = type, .words = {emitter.integer("i64", number_of(value.type))}};
+  std::vector<Term> words = words_of(value);
+  if (value.type.is_array()) words.erase(words.begin() + 1 + *more_unread_words(value.type), words.end());
+  for (const Term& word : words) {
     const Term bits = word.is_float() ? native::as_bits(word) : word;
-    unread.words.push_back(bits.type == "i64" ? bits : convert("zext", bits, "i64"));
+    unread.words.push_back(bits.type == "i64" ? bits : convert(bits.type == "ptr" ? "ptrtoint" : "zext", bits, "i64"));
   }
-  unread.words.resize(words_of(unread.type).size(), emitter.integer("i64", 0));
+  unread.words.resize(words_of(type).size(), emitter.integer("i64", 0));
   return unread;
+}
+
+// The new array's first element; where it has another array, the first one that may be in memory.
+Term RegionWriter::unread_array(Emitter& emitter, size_t slot, const Type& type) {
+  const std::vector<Term> words = read_slot(emitter, slot, type);
+  const Term kind = convert("trunc", words[0], "i8"), begin = emitter.let("ptr", "load ptr, ptr %half");
+  return select(compare("eq", kind, static_cast<double>(Kind::kFresh)), emitter.let("ptr", "inttoptr i64 " + words[1].ref + " to ptr"), begin);
 }
 
 // And back again.
@@ -175,8 +184,12 @@ std::vector<Term> RegionWriter::store_slots(Block& block, const Slots& slots, co
     const bool becomes_unread = types[i].kind == Kind::kUnread && type.kind != Kind::kUnread;
     if (slots[i].kept && !becomes_unread) continue;
     const Written value = slots[i].kept ? written(type, read_slot(block.emitter, i, type)) : slots[i].value;
-    const std::vector<Term> words = store_slot(block, i, becomes_unread ? as_unread(block.emitter, value) : value);
+    const std::vector<Term> words = words_of(value);
     stored.insert(stored.end(), words.begin(), words.end());
+    // It may be that of another variable.
+    if (becomes_unread && type.kind == Kind::kArray) region_.loses_arrays = true;
+    if (!slots[i].kept) region_.changed.insert(i);
+    store_words(block, i, becomes_unread ? as_unread(block.emitter, value, types[i]) : value);
   }
   return stored;
 }

@@ -590,7 +590,7 @@ std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
   if (slots.size() != item_ || !slots[iterator()].kept) return std::nullopt;
   for (size_t head = 0; head < heads_.size(); head++) {
     const bool leads_there = std::equal(slots.begin(), slots.end(), types(head).begin(), [](const Slot& slot, const Type& type) {
-      return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread(slot.value.type));
+      return slot.value.type == type || (type.kind == Kind::kUnread && may_be_unread_number(slot.value.type));
     });
     if (!leads_there) continue;
     std::vector<Type>& ends = heads_[head].ends;
@@ -598,7 +598,7 @@ std::optional<size_t> ManyTurns::next_head(const Slots& slots) {
       for (const Slot& slot : slots) ends.push_back(slot.value.type);
     }
     for (size_t i = 0; i < item_; i++) {
-      if (ends[i] != slots[i].value.type) ends[i] = {Kind::kUnread};
+      if (ends[i] != slots[i].value.type) ends[i] = types(head)[i];  // a kUnread
     }
     return head;
   }

@@ -35,6 +35,12 @@ bool is_text(PyObject* name, const char* text) { return PyUnicode_Check(name) &&
 
 }  // namespace
 
+Names Names::copy() const {
+  Names names{Ref::borrow(dict.get()), {}};
+  for (const One& one : all) names.all.push_back({Ref::borrow(one.name.get()), one.owner});
+  return names;
+}
+
 std::optional<size_t> Names::find(Borrowed of, Borrowed name) const {
   if (of.get() != dict.get()) return std::nullopt;
   // Names in code are interned.

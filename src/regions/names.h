@@ -19,6 +19,7 @@ struct Names {
   Ref dict;  // of those that are no attributes
   std::vector<One> all;
 
+  Names copy() const;
   size_t count() const { return all.size(); }
   std::optional<size_t> find(Borrowed dict, Borrowed name) const;
   std::optional<size_t> find_attribute(size_t owner, Borrowed name) const;

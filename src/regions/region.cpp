@@ -195,10 +195,18 @@ std::string RegionWriter::exit_of(const State& state, bool steps, bool is_back) 
 }
 
 State RegionWriter::without_unread(State state) const {
+  UnreadWords wider;
   for (size_t i = 0; i < std::min(frame_.own(), state.types.size()); i++) {
-    if (may_be_unread(state.types[i]) && !liveness_.is_live(state.instruction, static_cast<int>(i))) state.types[i] = {Kind::kUnread};
+    const std::optional<int8_t> more = more_unread_words(state.types[i]);
+    if (!more || liveness_.is_live(state.instruction, static_cast<int>(i))) continue;
+    const auto known = unread_.find(i);
+    const int8_t room = known == unread_.end() ? int8_t{0} : known->second;
+    if (*more > room) wider[i] = *more;
+    else state.types[i] = unread_type(room);
   }
-  return state;
+  if (wider.empty() || !may_begin_again_) return state;
+  wider.insert(unread_.begin(), unread_.end());
+  throw WiderSlots{std::move(wider)};
 }
 
 int RegionWriter::block_of(const State& at) {
@@ -722,8 +730,17 @@ Region RegionWriter::write(const State& from) {
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, std::vector<Type> items, const Recordings& recordings, Numerics numerics, Within within) {
-  return RegionWriter(code, recordings, numerics, within, std::move(names), std::move(objects), std::move(items)).write(from);
+Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, Within within) {
+  // How many words the variables need that are written before they are read is known once they have been met.
+  constexpr int kMostOften = 4;
+  UnreadWords unread;
+  for (int often = 1;; often++) {
+    try {
+      return RegionWriter(code, recordings, numerics, within, names, objects, items, unread, often < kMostOften).write(from);
+    } catch (WiderSlots& slots) {
+      unread = std::move(slots.all);
+    }
+  }
 }
 
 }  // namespace evalframe::regions

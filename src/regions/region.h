@@ -134,6 +134,6 @@ struct Numerics {
 
 // names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. items: of the objects, as type_of_items() has it. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state; or, where it is to lead, where nothing native does.
-Region make_region(const bytecode::Code& code, const State& from, Names names, std::vector<Ref> objects, std::vector<Type> items, const Recordings& recordings, Numerics numerics, Within within = {});
+Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, Within within = {});
 
 }  // namespace evalframe::regions

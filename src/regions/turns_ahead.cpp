@@ -248,7 +248,7 @@ void TurnsAhead::end_turn(Block& block, int, Slots slots, int32_t instruction) {
       if (instruction != for_iter_ || slots.size() != item_ || !slots.back().kept) throw OtherTurn();
       for (size_t i = 0; i < item_; i++) {
         const Type &there = types(head_)[i], &type = slots[i].value.type;
-        if (type != there && !(there.kind == Kind::kUnread && may_be_unread(type))) throw OtherTurn();
+        if (type != there && !(there.kind == Kind::kUnread && may_be_unread_number(type))) throw OtherTurn();
       }
       region_.store_slots(block, slots, types(head_));
   }

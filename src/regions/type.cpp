@@ -34,7 +34,7 @@ bool may_enter_as(const Type& wanted, const Type& there) {
 }
 
 bool may_enter_slot(Type wanted, const Type& there) {
-  if (wanted.kind == Kind::kUnread) return may_be_unread(there);
+  if (wanted.kind == Kind::kUnread) return more_unread_words(there) == 0;
   if (wanted.kind == Kind::kObject) wanted.object = -1;
   return may_enter_as(wanted, there);
 }
@@ -65,7 +65,7 @@ std::vector<std::string> words_of(const Type& type) {
     case Kind::kBool: return {"i1"};
     case Kind::kComplex: return {"double", "double"};
     case Kind::kNumpy: return std::vector<std::string>(type.is_complex() ? 2 : 1, native::register_type(type.dtype));
-    case Kind::kUnread: return {"i64", "i64"};
+    case Kind::kUnread: return std::vector<std::string>(2 + static_cast<size_t>(type.rank), "i64");
     case Kind::kArray:
     case Kind::kView:
     case Kind::kFresh:
@@ -253,8 +253,21 @@ PyTypeObject* python_type(const Type& type) {
   return nullptr;
 }
 
-int64_t number_of(const Type& held) { return static_cast<int64_t>(held.kind) | static_cast<int64_t>(held.dtype) << 8; }
-Type held_type(int64_t number) { return {static_cast<Kind>(number & 0xff), static_cast<DType>(number >> 8)}; }
+int64_t number_of(const Type& held) {
+  return static_cast<int64_t>(held.kind) | static_cast<int64_t>(held.dtype) << 8 | static_cast<int64_t>(held.rank) << 16 | static_cast<int64_t>(held.flags) << 32;
+}
+
+Type held_type(int64_t number) {
+  return {.kind = static_cast<Kind>(number & 0xff), .dtype = static_cast<DType>(number >> 8 & 0xff), .rank = static_cast<int8_t>(number >> 16 & 0xff), .flags = static_cast<int32_t>(number >> 32)};
+}
+
+std::optional<int8_t> more_unread_words(const Type& type) {
+  if (may_be_unread_number(type) || type.kind == Kind::kArray) return 0;
+  // Nobody else has these.
+  if (type.kind == Kind::kHeld) return 1;
+  if ((type.kind == Kind::kFresh && type.rank > 0) || type.kind == Kind::kView) return static_cast<int8_t>(words_of(type).size() - 1);
+  return std::nullopt;
+}
 
 static std::string array_text(const Type& type) { return std::string(graph::name(type.dtype)) + "[" + std::to_string(type.rank) + "]"; }
 
@@ -310,6 +323,7 @@ void unbox(const Type& type, Borrowed object, int64_t* words) {
     case Kind::kUnread: {
       const Type held = type_of(object);
       words[0] = number_of(held);
+      if (held.is_array()) return void(words[1] = std::bit_cast<int64_t>(object.get()));
       return unbox(held, object, words + 1);
     }
     case Kind::kComplex: {
@@ -432,11 +446,11 @@ Ref fresh_array(const Type& type, const int64_t* words) {
 Ref new_object(const Type& type, const int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
+    case Kind::kUnread:
     case Kind::kObject: return Ref();
     case Kind::kInt: return Ref::steal(PyLong_FromLongLong(words[0]));
     case Kind::kFloat: return Ref::steal(PyFloat_FromDouble(std::bit_cast<double>(words[0])));
     case Kind::kBool: return Ref::steal(PyBool_FromLong(words[0] & 1));
-    case Kind::kUnread: return new_object(held_type(words[0]), words + 1);
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
     case Kind::kArray:
@@ -458,6 +472,7 @@ Ref new_object(const Type& type, const int64_t* words) {
 }  // namespace
 
 Ref Boxes::box(const Type& type, const int64_t* words) {
+  if (type.kind == Kind::kUnread) return box(held_type(words[0]), words + 1);
   if (type.kind != Kind::kView && type.kind != Kind::kFresh) return new_object(type, words);
   const int64_t identity = words[identity_word(type)];
   for (const Array& array : arrays_) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Type {
     kBool,           // Python's
     kComplex,        // Python's
     kNumpy,          // a NumPy scalar
-    kUnread,         // a number or nothing, which is written before it is read: its type as a number, and its word
+    kUnread,         // a number, an array or nothing, which is written before it is read: its type as a number, and its words, of which there may be `rank` more than one
     kArray,          // an object, and what it says of itself: the object, the first element, sizes, strides
     // Arrays that the loop has made; the first two are no objects yet:
     kView,           // part of an object's: the object, a number that no other one has, the first element, sizes, strides
@@ -76,7 +77,7 @@ Type gone_through(Type items);
 Type of_any_strides(Type type);
 // Whether what is of the type `there` may enter as `wanted`: one that stands close is one of any strides, too.
 bool may_enter_as(const Type& wanted, const Type& there);
-// The same of what a slot holds where a region is entered: a number for a kUnread, and any object that is carried along.
+// The same of what a slot holds where a region is entered: a number or an array for a kUnread, and any object that is carried along.
 bool may_enter_slot(Type wanted, const Type& there);
 // A new array.
 Type fresh_type(DType dtype, int rank);
@@ -96,12 +97,15 @@ PyTypeObject* python_type(const Type& type);
 // Of a kUnread: its first word, and the type that this stands for.
 int64_t number_of(const Type& held);
 Type held_type(int64_t number);
+// How many more words than one it takes to hold what is of the type; none: it can't. Where it takes no more, others may have what it holds.
+std::optional<int8_t> more_unread_words(const Type& type);
+inline Type unread_type(int8_t more_words) { return {.kind = Type::Kind::kUnread, .rank = more_words}; }
 // Whether a slot with these words has no object.
 inline bool is_nothing(const Type& type, const int64_t* words) {
   return type.kind == Type::Kind::kUnbound || (type.kind == Type::Kind::kUnread && held_type(*words).kind == Type::Kind::kUnbound);
 }
-// Whether a kUnread may hold it.
-inline bool may_be_unread(const Type& type) { return (type.is_number() && !type.is_complex()) || type.kind == Type::Kind::kUnbound; }
+// Whether it is a number that a kUnread may hold, or nothing.
+inline bool may_be_unread_number(const Type& type) { return (type.is_number() && !type.is_complex()) || type.kind == Type::Kind::kUnbound; }
 
 std::string text_of(const Type& type);
 // Such as `int, float64[2], -`.

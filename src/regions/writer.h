@@ -38,16 +38,24 @@ struct BlockOf {
   std::vector<Step> steps;
 };
 
+using UnreadWords = std::map<size_t, int8_t>;
+struct WiderSlots {
+  UnreadWords all;
+};
+
 class Turns;
 class TurnsAhead;
 class Arrivals;
 
 class RegionWriter {
  public:
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, Names names, std::vector<Ref> objects, std::vector<Type> items)
-      : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)) {
-    region_.names = std::move(names);
-    region_.objects = std::move(objects);
+  // unread: how many more words than one the variables have that are written before they are read. may_begin_again: where some need more, that is thrown.
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, const Names& names, const std::vector<Ref>& objects, std::vector<Type> items, UnreadWords unread,
+               bool may_begin_again)
+      : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)), unread_(std::move(unread)),
+        may_begin_again_(may_begin_again) {
+    region_.names = names.copy();
+    for (const Ref& object : objects) region_.objects.push_back(Ref::borrow(object.get()));
   }
   Region write(const State& from);
   std::vector<Routine>& routines() { return region_.routines; }
@@ -56,7 +64,7 @@ class RegionWriter {
   friend class RecordingWriter;
   friend class ManyTurns;
   friend class TurnsAhead;
-  // The same, where variables that are written before they are read may have numbers of any type: there is one block for all.
+  // The same, where variables that are written before they are read may have numbers and arrays of any type: there is one block for all.
   State without_unread(State state) const;
   // The block's number; -1: there are too many, or it is outside.
   int block_of(const State& at);
@@ -122,7 +130,8 @@ class RegionWriter {
   // Of what a state has in a slot, lists and tuples that the loop carries along, too.
   Written iterator_over(Block& block, const Written& iterable);
   Term address_of(Block& block, int32_t object) const;
-  std::vector<Term> store_slot(Block& block, size_t slot, const Written& value);
+  Term unread_array(Emitter& emitter, size_t slot, const Type& type);
+  void store_words(Block& block, size_t slot, const Written& value);
   // Those of a block with these types, and the words that are stored.
   std::vector<Term> store_slots(Block& block, const Slots& slots, const std::vector<Type>& types);
   Written& top_of(Block& block, Slots& slots);
@@ -148,6 +157,8 @@ class RegionWriter {
   Region region_;
   const Variables frame_;
   std::vector<Type> items_;  // of the region's objects, what iterators over them are
+  const UnreadWords unread_;
+  const bool may_begin_again_;
   std::map<size_t, int32_t> owners_;  // numbers of the objects whose attributes are slots, by the variable that holds them
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;

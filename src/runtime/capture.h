@@ -166,7 +166,7 @@ class Capture {
   Ref go_on_natively(PyThreadState* thread, const recorder::Recording& recording, backends::Outcome& outcome, guards::Objects& objects);
   void count_entry(bool entered);
   Ref end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left left);
-  Held<LoopRegion> lead_from(const regions::State& state, std::vector<Ref> objects, std::vector<regions::Type> items);
+  Held<LoopRegion> lead_from(const regions::State& state, const std::vector<Ref>& objects, const std::vector<regions::Type>& items);
   void extend_native_call(const Held<NativeCall>& call);
   void make_region(Run& run, Entries& entries);
   void take_region();  // that has been made

@@ -47,13 +47,13 @@ void Capture::look_at_native_call(int32_t instruction, std::span<PyObject* const
   if (is_entered) begin_native_call(instruction, slots);
 }
 
-Held<LoopRegion> Capture::lead_from(const State& state, std::vector<Ref> objects, std::vector<Type> items) {
+Held<LoopRegion> Capture::lead_from(const State& state, const std::vector<Ref>& objects, const std::vector<Type>& items) {
   const bytecode::Code* const code = cpython::decoded(code_);
   if (!code) return PyErr_Clear(), Held<LoopRegion>();
   const auto recordings = [&](int32_t instruction, int32_t depth) { return recordings_at(code_, instruction, depth); };
   try {
     const Stopwatch watch;
-    Region region = regions::make_region(*code, state, {}, std::move(objects), std::move(items), recordings, {settings_.exact, settings_.fastmath}, {state.instruction, state.instruction, true});
+    Region region = regions::make_region(*code, state, {}, objects, items, recordings, {settings_.exact, settings_.fastmath}, {state.instruction, state.instruction, true});
     if (region.entries.empty()) return {};
     const Held<LoopRegion> lead(new LoopRegion(std::move(region), *code));
     if (!lead->is_final()) lead->optimise();
@@ -84,7 +84,7 @@ void Capture::begin_native_call(int32_t instruction, std::span<PyObject* const> 
     items.push_back(regions::type_of_items(object));
   }
   PyObject* const of = code_;
-  const Held<LoopRegion> start = lead_from(state, std::move(objects), std::move(items));
+  const Held<LoopRegion> start = lead_from(state, objects, items);
   if (!start && instruction == 0) begins_with_graph_ = true;
   if (!start && instruction != 0) native_tries_++;
   if (start && code_ == of && !regions_.empty()) native_call_ = Held<NativeCall>(new NativeCall(start->code(), start));
@@ -105,7 +105,7 @@ void Capture::extend_native_call(const Held<NativeCall>& call) {
   std::vector<Ref> objects;
   for (const Ref& object : call->region_of(*end).objects) objects.push_back(Ref::borrow(object.get()));
   std::vector<Type> items(objects.size(), Type{Type::Kind::kObject});
-  Held<LoopRegion> lead = lead_from(call->state_at(*end), std::move(objects), std::move(items));
+  Held<LoopRegion> lead = lead_from(call->state_at(*end), objects, items);
   if (lead && native_call_.get() == call.get()) call->link(*end, std::move(lead));
 }
 

@@ -144,11 +144,7 @@ Capture::FoundRegion Capture::find_region(Run& run, const Entries& entries) cons
   if (entries.has_other_strides) std::transform(state.types.begin(), state.types.end(), state.types.begin(), regions::of_any_strides);
   std::optional<FoundRegion> before = std::exchange(run.found, std::nullopt);
   if (before && before->place == entries.place && before->recordings == counters_.recordings && before->state == state && before->items == items) return *std::move(before);
-  const auto made = [&](regions::Within within) {
-    std::vector<Ref> own;
-    for (const Ref& object : objects) own.push_back(Ref::borrow(object.get()));
-    return regions::make_region(decoded, state, names(), std::move(own), items, recordings, {settings_.exact, settings_.fastmath}, within);
-  };
+  const auto made = [&](regions::Within within) { return regions::make_region(decoded, state, names(), objects, items, recordings, {settings_.exact, settings_.fastmath}, within); };
   Region region = made({});
   if (region.lines() >= kManyLines) {
     Region inner = made({entries.loop_first, entries.loop_last});

@@ -8,6 +8,7 @@
 #include "backends/native/run/float_flags.h"
 #include "cpython/codec.h"
 #include "frontends/numpy/error_state.h"
+#include "frontends/numpy/calls.h"
 #include "runtime/measure.h"
 #include "runtime/pending_exception.h"
 
@@ -94,7 +95,8 @@ bool LoopRegion::bind(const std::vector<PyObject*>& slots, const State& entry) {
   bound_.clear();
   for (const Ref& object : region_.objects) bound_.push_back(object.get());
   for (size_t i = 0; i < entry.types.size(); i++) {
-    if (region_.loses_arrays && region_.changed.count(i) && entry.types[i].kind == Kind::kArray && !regions::ends_unnoticed(slots[i])) return false;
+    const bool may_lose = entry.types[i].kind == Kind::kArray ? region_.loses_arrays : entry.types[i].kind == Kind::kUnread && slots[i] && numpy::is_exact_array(slots[i]);
+    if (may_lose && region_.changed.count(i) && !regions::ends_unnoticed(slots[i])) return false;
     if (entry.types[i].kind != Kind::kObject) continue;
     PyObject*& bound = bound_[static_cast<size_t>(entry.types[i].object)];
     if (bound && bound != slots[i]) return false;

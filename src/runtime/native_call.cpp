@@ -21,6 +21,7 @@ constexpr int kMostInARow = 16;
 
 // Whether what has been computed as `there` can be gone on with as `wanted`, in the same words.
 bool leads_to(const Type& there, const Type& wanted) {
+  if (there.kind == Kind::kUnread && wanted.kind == Kind::kUnread) return there.rank == 0;
   if (there == wanted) return there.kind != Kind::kView && there.kind != Kind::kFresh && there.kind != Kind::kHeld && there.kind != Kind::kViewItems && there.kind != Kind::kRange;
   return there.kind == Kind::kArray && wanted.kind == Kind::kArray && regions::may_enter_as(wanted, there);
 }
