@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import evalframe
 from evalframe import _core
@@ -402,6 +403,56 @@ def test_watching_many_goes_through_the_recording_once_an_instruction() -> None:
 
     # A walk for each of the watched took four hundred times as long.
     assert min(seconds(800) for _ in range(2)) < 100 * min(seconds(100) for _ in range(2)) + 0.02
+
+
+def telling_of(how: str, told: list[float], a: Any) -> Any:
+    """Something whose end is told of, with what `a` holds then."""
+
+    class Tells:
+        def __del__(self) -> None:
+            told.append(float(a[1, 0]))
+
+    def generator() -> Any:
+        try:
+            yield 1
+        finally:
+            told.append(float(a[1, 0]))
+
+    if how == "generator":
+        suspended = generator()
+        next(suspended)
+        return suspended
+    array = a[0] * 1.0
+    if how == "array":
+        weakref.finalize(array, lambda: told.append(float(a[1, 0])))
+        return array
+    return Tells() if how == "object" else [1, Tells()] if how == "list" else 1.5
+
+
+@pytest.mark.parametrize("natively", [False, True])
+@pytest.mark.parametrize("how", ["array", "object", "list", "generator", "number"])
+def test_what_a_variable_had_ends_before_what_comes_behind(how: str, natively: bool, request: pytest.FixtureRequest) -> None:
+    """The turn was recorded where the variable had something else, of whose end nobody is told."""
+
+    def stepped(a: Any, told: list[float], n: int) -> None:
+        for kind in ("number", how, how):
+            row = telling_of(kind, told, a)
+            for i in range(n):
+                row = a[i % 4] * 0.5
+                a[(i + 1) % 4] += row
+
+    if natively:
+        request.getfixturevalue("native_loops_at_once")
+    captured = evalframe.jit(stepped)
+    for n in (20, 20, 1, 0, 20):
+        plain = np.random.default_rng(n).random((4, 5))
+        ours = plain.copy()
+        heard: list[float] = []
+        also: list[float] = []
+        stepped(plain, heard, n)
+        captured(ours, also, n)
+        assert heard == also and (plain == ours).all()
+    assert _core.jit_counters(captured)["served" if not natively else "native_turns"] > 20
 
 
 def test_of_every_frame() -> None:

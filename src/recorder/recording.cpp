@@ -2,6 +2,7 @@
 #include "recorder/recording.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/check.h"
 #include "recorder/cursor.h"
@@ -50,6 +51,27 @@ std::vector<FrameState> Recording::state_at(int32_t node) const {
     states.push_back(std::move(state));
   }
   return states;
+}
+
+std::vector<Recording::Variable> Recording::let_go() const {
+  std::set<uint32_t> kept;
+  for (const FrameState& frame : state_at(static_cast<int32_t>(graph.nodes.size()))) kept.insert(frame.slots.begin(), frame.slots.end());
+  const auto is_known = [&](int32_t frame, int32_t slot) {
+    return std::any_of(guards.sources.begin(), guards.sources.end(), [&](const guards::Source& source) {
+      const bool is_here = source.reach == guards::Reach::kSlot && source.frame == frame && source.index == slot;
+      return is_here && source.fact.check != guards::Check::kNone && source.fact.check != guards::Check::kArray;
+    });
+  };
+  std::vector<Variable> found;
+  for (int32_t frame = 0; frame < static_cast<int32_t>(initial.size()); frame++) {
+    const std::vector<uint32_t>& slots = initial[static_cast<size_t>(frame)];
+    const int32_t variables = start[static_cast<size_t>(frame)].code->code.as<PyCodeObject>()->co_nlocalsplus;
+    for (int32_t slot = 0; slot < std::min(variables, static_cast<int32_t>(slots.size())); slot++) {
+      const uint32_t value = slots[static_cast<size_t>(slot)];
+      if (value && !kept.count(value) && !is_known(frame, slot)) found.push_back({frame, slot});
+    }
+  }
+  return found;
 }
 
 std::vector<PendingStore> Recording::stores_at(int32_t node) const { return cursor_to(node).stores; }

@@ -286,6 +286,11 @@ struct Recording {
     guards::GuardTable::Seen guards;
   };
   int traverse_new(Seen& seen, visitproc visit, void* arg) const;
+  // Variables at the start whose objects the recorded code lets go of, though nothing asks what they are.
+  struct Variable {
+    int32_t frame, slot;
+  };
+  std::vector<Variable> let_go() const;
   // Whether there are objects that only the recorded run has really made, and that could be garbage.
   bool makes_objects() const;
   // The made class that the constant stands for; null: another constant.

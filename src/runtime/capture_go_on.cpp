@@ -67,6 +67,21 @@ bool same_bound_slots(const recorder::Recording& recording, PyObject* const* con
   return true;
 }
 
+// Whether somebody is told when what the recorded code lets go of ends. The code lets it go when all is done, not in between.
+bool tells_of_an_end(Compilation& entry, PyObject* const* const* frames) {
+  if (!entry.let_go) entry.let_go = entry.recording->let_go();
+  const auto tells = [](PyObject* object) { return recorder::tells_of_its_end(object); };
+  return std::any_of(entry.let_go->begin(), entry.let_go->end(), [&](const recorder::Recording::Variable& variable) {
+    PyObject* const object = frames[variable.frame][variable.slot];
+    if (!object || Py_REFCNT(object) > 1) return false;
+    // Of many elements, the first ones.
+    constexpr Py_ssize_t kMostElements = 16;
+    if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return tells(object);
+    PyObject** const elements = PySequence_Fast_ITEMS(object);
+    return std::any_of(elements, elements + std::min(PySequence_Fast_GET_SIZE(object), kMostElements), tells);
+  });
+}
+
 Ended finished(Ref value, Ref& result) {
   result = std::move(value);
   return result ? Ended::kReturned : Ended::kRaised;
@@ -102,7 +117,7 @@ bool Capture::serves(Compilation& entry, bool at_start, PyObject* const* const* 
   const recorder::Recording& recording = *entry.recording;
   entry.is_spent = entry.is_spent || (recording.awaited && recorder::is_loaded(recording.awaited.get()));
   if (entry.is_spent) return false;
-  const bool same_slots = at_start || same_bound_slots(recording, frames);
+  const bool same_slots = at_start || (same_bound_slots(recording, frames) && !tells_of_an_end(entry, frames));
   if (same_slots && entry.guards.check(frames, objects, &entry.failures)) {
     if (++entry.hits == kSettled && entry.guards.reaches_many()) entry.guards.keep_only(recording.sources_read());
     count(&Counters::served);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/executable.h"
 #include "core/held.h"
@@ -38,6 +40,7 @@ struct Compilation : Holdable {
   double made_at = 0;       // when it was compiled, by the clock of time.monotonic()
   int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
   ResultAtHand at_hand;
+  std::optional<std::vector<recorder::Recording::Variable>> let_go = {};  // of the recording, once they have been asked for
   int32_t turns = 1;        // of a loop that it serves at once
   uint64_t left_early = 0;  // times it was left before its end
   bool is_spent = false;    // it was left where it expects what doesn't come again, and gives way to another recording
