@@ -14,6 +14,7 @@ import evalframe
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
+@pytest.mark.slow
 def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     output = tmp_path / "rows.json"
@@ -65,6 +66,7 @@ def run_loops(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_loops_are_timed_beside_plain_python(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     output = tmp_path / "rows.json"

@@ -29,7 +29,7 @@ def of_two_dimensions(a: Any, weights: Any, n: int) -> Any:
     for i in range(n):
         weight = weights[i]
         block = a[i % 3 : i % 3 + 2, ::2]
-        product = block[:, None, :] * a[None, :2, :1] * weight
+        product = block[:, None, :] * a[None, :2, :1] * (0.01 * weight)
         a[:2] += product.sum(axis=2)[:, :1]
     return block, product
 

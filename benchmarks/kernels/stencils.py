@@ -166,7 +166,7 @@ def implicit_sweeps(steps, u):
         u[1:-1, [0, -1]] = 1.0
 
 
-@kernel(one_grid, (2, 8), (6, 60), (20, 130), (60, 300), reference=implicit_sweeps, numba=True)
+@kernel(one_grid, (2, 14), (6, 60), (20, 130), (60, 300), reference=implicit_sweeps, numba=True)
 def adi(steps, u):
     """Alternating directions, implicit in one at a time."""
     n = u.shape[0]

@@ -201,7 +201,9 @@ void Block::write_store(const Store& store) {
 void Block::copy_row(DType dtype, const Rows& from, const Rows& to, const Term& count) {
   const Term size = emitter.integer("i64", graph::size_of(dtype));
   const std::string whole = new_label(), some = new_label(), each = new_label(), behind = new_label();
-  emitter.line("br i1 " + (compare("eq", from.inner, size) & compare("eq", to.inner, size)).ref + ", label %" + whole + ", label %" + some);
+  const Term is_whole = compare("eq", from.inner, size) & compare("eq", to.inner, size);
+  if (holds_always(is_whole)) return copy_bytes(from.data, to.data, count * size);
+  emitter.line("br i1 " + is_whole.ref + ", label %" + whole + ", label %" + some);
   emitter.label(whole);
   copy_bytes(from.data, to.data, count * size);
   emitter.line("br label %" + behind);
@@ -332,7 +334,40 @@ Term Block::has_room_for(const Strided& array, bool is_computed) {
 }
 
 // Whether what is there is in the log where it may be, in one way or another. is_due: a checkpoint follows, so that it needn't be.
+// A function of the module's does it for all arrays with as many axes: names of its parameters are those that the function has which calls it.
 Term Block::logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed) {
+  Block inner("log", "unused", routines_);
+  const auto parameter = [&](const char* type, const std::string& name) { return Term{&inner.emitter, type, name}; };
+  Strided there{.type = array.type, .base = {}, .data = parameter("ptr", "%array"), .sizes = {}, .strides = {}};
+  std::string name = "@log." + std::to_string(graph::size_of(array.type.dtype)) + (is_computed ? ".computed" : ".stored");
+  std::string parameters, given;
+  const auto add = [&](const Term& value, const std::string& parameter) {
+    parameters += ", " + value.type + " " + parameter;
+    given += ", " + value.type + " " + value.ref;
+  };
+  for (size_t axis = 0; axis < array.sizes.size(); axis++) {
+    const std::string number = std::to_string(axis);
+    there.sizes.push_back(parameter("i64", "%size" + number));
+    add(array.sizes[axis], there.sizes.back().ref);
+    const bool is_known = array.strides[axis].ref.front() != '%';
+    there.strides.push_back(parameter("i64", is_known ? array.strides[axis].ref : "%stride" + number));
+    name += "." + (is_known ? array.strides[axis].ref : "x");
+    if (!is_known) add(array.strides[axis], there.strides.back().ref);
+  }
+  const Term is_logged = inner.log_where(parameter("i1", "%may"), parameter("i1", "%due"), there, is_computed);
+  emitter.need(inner.emitter.needed());
+  emitter.need("define internal { ptr, i1 } " + name + "(ptr %log, ptr %end, ptr %parts, ptr %log.part, ptr %log.rows, ptr %outer, i1 zeroext %may, i1 zeroext %due, ptr %array" + parameters +
+               ") #3 {\n  %log.top = alloca ptr\n  store ptr %end, ptr %log.top\n" + inner.emitter.text() +
+               "  %new = load ptr, ptr %log.top\n  %given = insertvalue { ptr, i1 } poison, ptr %new, 0\n  %both = insertvalue { ptr, i1 } %given, i1 " + is_logged.ref +
+               ", 1\n  ret { ptr, i1 } %both\n}");
+  const Term end = emitter.let("ptr", "load ptr, ptr %log.top");
+  const Term both = emitter.let("{ ptr, i1 }", "call { ptr, i1 } " + name + "(ptr %log, ptr " + end.ref + ", ptr %parts, ptr %log.part, ptr %log.rows, ptr %outer, i1 zeroext " + may.ref +
+                                                   ", i1 zeroext " + is_due.ref + ", ptr " + array.data.ref + given + ") #3");
+  emitter.line("store ptr " + emitter.let("ptr", "extractvalue { ptr, i1 } " + both.ref + ", 0").ref + ", ptr %log.top");
+  return emitter.let("i1", "extractvalue { ptr, i1 } " + both.ref + ", 1");
+}
+
+Term Block::log_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed) {
   const std::string before = new_label(), asks = new_label(), logs = new_label(), logged = new_label(), other = new_label(), none = new_label(), parts = new_label(), some = new_label(), behind = new_label();
   emitter.line("br label %" + before);
   emitter.label(before);
@@ -410,15 +445,27 @@ Term Block::new_serial() {
   return serial;
 }
 
+// What is written again and again is a function of the module's: a statement on arrays has each of these, and LLVM takes its time for every line.
+// Where free memory goes on behind so many bytes; null: there are less. Each array has a cache line of its own, so that even those without
+// elements are told apart. More than can be is less than none.
+static std::string text_of_behind() {
+  Emitter emitter(false, "%v");
+  const Term top{&emitter, "ptr", "%top"}, end{&emitter, "ptr", "%end"}, bytes{&emitter, "i64", "%bytes"};
+  const Term room = (bytes + static_cast<double>(kCacheLine)) & emitter.integer("i64", -kCacheLine);
+  const Term left = native::convert("ptrtoint", end, "i64") - native::convert("ptrtoint", top, "i64");
+  const Term fits = compare("ult", bytes, kMostBytes) & compare("sle", room, left);
+  const Term next = emitter.let("ptr", "getelementptr i8, ptr %top, i64 " + room.ref);
+  const Term given = emitter.let("ptr", "select i1 " + fits.ref + ", ptr " + next.ref + ", ptr null");
+  return "define internal ptr @behind(ptr %top, ptr %end, i64 %bytes) #5 {\n" + emitter.text() + "  ret ptr " + given.ref + "\n}";
+}
+
 Term Block::allocate(const Term& bytes) {
   if (pass != Pass::kTurn) throw Unsupported("new arrays in many turns");
   const Term top = emitter.let("ptr", std::string("load ptr, ptr ") + kTop);
-  // Each has a cache line of its own, so that even those without elements are told apart. More than can be is less than none.
-  leave_unless(native::compare("ult", bytes, kMostBytes));
-  const Term room = (bytes + static_cast<double>(kCacheLine)) & emitter.integer("i64", -kCacheLine);
-  const Term left = native::convert("ptrtoint", emitter.let("ptr", "load ptr, ptr %half.end"), "i64") - native::convert("ptrtoint", top, "i64");
-  leave_unless(compare("sle", room, left));
-  const Term next = emitter.let("ptr", "getelementptr i8, ptr " + top.ref + ", i64 " + room.ref);
+  emitter.need(text_of_behind());
+  const Term end = emitter.let("ptr", "load ptr, ptr %half.end");
+  const Term next = emitter.let("ptr", "call ptr @behind(ptr " + top.ref + ", ptr " + end.ref + ", i64 " + bytes.ref + ")");
+  leave_unless(compare("ne", native::convert("ptrtoint", next, "i64"), 0));
   emitter.line("store ptr " + next.ref + ", ptr " + kTop);
   taken_.insert(top.ref);
   own_.insert(top.ref);
@@ -491,6 +538,26 @@ void Block::count_calls() {
   emitter.line("store i64 " + due.ref + ", ptr " + kDue);
 }
 
+// Of a RoutineEntry.
+static constexpr const char* kCallOfRoutine = R"(define internal i32 @routine(ptr %entry, ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns, i1 zeroext %any, i1 zeroext %neighbours) #3 {
+  br i1 %any, label %calls, label %nothing
+nothing:
+  ret i32 0
+calls:
+  %kernel.at = getelementptr { ptr, ptr, ptr }, ptr %entry, i64 0, i32 2
+  %routine.at = getelementptr { ptr, ptr, ptr }, ptr %entry, i64 0, i32 1
+  br i1 %neighbours, label %of.neighbours, label %of.any, !prof !0
+of.neighbours:
+  %kernel = load ptr, ptr %kernel.at
+  %of.kernel = tail call i32 %kernel(ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns)
+  ret i32 %of.kernel
+of.any:
+  %routine = load ptr, ptr %routine.at
+  %function = load ptr, ptr %entry
+  %of.routine = tail call i32 %function(ptr %routine, ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns)
+  ret i32 %of.routine
+})";
+
 Term Block::called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
   if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
@@ -498,43 +565,19 @@ Term Block::called(const Routine& routine, const std::vector<Rows>& operands, co
   const std::string number = std::to_string(found - routines_.begin());
   if (found == routines_.end()) routines_.push_back(routine);
   count_calls();
-  const std::string before = new_label(), calls = new_label(), behind = new_label();
-  emitter.line("br label %" + before);
-  emitter.label(before);
-  const Term any = skips_empty ? compare("sgt", rows, 0) & compare("sgt", columns, 0) : emitter.integer("i1", -1);
-  emitter.line("br i1 " + any.ref + ", label %" + calls + ", label %" + behind);
-  emitter.label(calls);
   for (size_t i = 0; i < operands.size(); i++) {
     put("%data", i, operands[i].data);
     put("%outer", i, operands[i].outer);
     put("%inner", i, operands[i].inner);
   }
-  const auto part_of_entry = [&](const char* part) {
-    const Term at = emitter.let("ptr", "getelementptr { ptr, ptr, ptr }, ptr %routines, i64 " + number + ", i32 " + part);
-    return emitter.let("ptr", "load ptr, ptr " + at.ref + ", !invariant.load !1");
-  };
-  std::string given = "[ 0, %" + before + " ]";
-  const auto call_part = [&](const std::string& label, const char* part, const std::string& first) {
-    const Term function = part_of_entry(part);
-    const Term result = emitter.let("i32", "call i32 " + function.ref + "(" + first + "ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ")");
-    emitter.line("br label %" + behind);
-    given += ", [ " + result.ref + ", %" + label + " ]";
-  };
-  const std::string any_rows = new_label();
-  if (routine.has_kernel_of_neighbours()) {
-    const std::string neighbours = new_label();
-    emitter.line("br i1 " + are_neighbours(routine, operands, rows, columns).ref + ", label %" + neighbours + ", label %" + any_rows + ", !prof !0");
-    emitter.label(neighbours);
-    call_part(neighbours, "2", "");
-  } else {
-    emitter.line("br label %" + any_rows);
-  }
-  emitter.label(any_rows);
-  call_part(any_rows, "0", "ptr " + part_of_entry("1").ref + ", ");
-  emitter.label(behind);
+  const Term any = skips_empty ? compare("sgt", rows, 0) & compare("sgt", columns, 0) : emitter.integer("i1", -1);
+  const Term neighbours = routine.has_kernel_of_neighbours() ? are_neighbours(routine, operands, rows, columns) : emitter.integer("i1", 0);
+  const Term entry = emitter.let("ptr", "getelementptr { ptr, ptr, ptr }, ptr %routines, i64 " + number);
+  emitter.need(kCallOfRoutine);
   meets_conditions_ |= routine.reports();
   may_have_met_ |= routine.reports();
-  return emitter.let("i32", "phi i32 " + given);
+  return emitter.let("i32", "call i32 @routine(ptr " + entry.ref + ", ptr %data, ptr %outer, ptr %inner, i64 " + rows.ref + ", i64 " + columns.ref + ", i1 zeroext " + any.ref + ", i1 zeroext " +
+                                neighbours.ref + ") #3");
 }
 
 // Whether a kernel's inputs are rows of neighbours, as most are, and not too many of them.

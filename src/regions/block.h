@@ -241,6 +241,7 @@ class Block {
   Term logged_part(const Strided& array, const Term& is_due);
   void log_parts();
   Term logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed);
+  Term log_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed);
   void copy_bytes(const Term& from, const Term& to, const Term& bytes);
   // Goes on behind it; looks at conditions only where it holds.
   void look_where(const Term& holds);

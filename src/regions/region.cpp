@@ -679,6 +679,7 @@ attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nobuiltin }
 attributes #3 = { noinline }
 attributes #4 = { cold noinline nounwind willreturn memory(none) }
+attributes #5 = { noinline nounwind willreturn memory(none) }
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{}
 !2 = !{i64 0, i64 -9223372036854775808}
