@@ -51,7 +51,12 @@ void RecordingWriter::check_recording() const {
 
 int32_t RecordingWriter::at() const {
   if (checks_) return state_.instruction;
-  if (nodes_.size() == recording_.graph.nodes.size()) return instruction_at(count());
+  if (nodes_.size() == recording_.graph.nodes.size()) {
+    // Where it ends in the midst of calls, it is the outermost one.
+    const std::vector<recorder::FrameState> frames = recording_.state_at(count());
+    if (frames.size() == 1 && frames[0].identity == recording_.start[0].identity) return instruction_at(count());
+    return frames[0].identity == recording_.start[0].identity ? std::max(frames[0].next - 1, 0) : state_.instruction;
+  }
   // Of an inlined call it is the call.
   graph::Origin at = recording_.graph.nodes[nodes_.size()].origin;
   for (const std::vector<graph::Frame>& frames = recording_.graph.frames; frames[static_cast<size_t>(at.frame)].parent >= 0;) {
