@@ -53,6 +53,15 @@ def shares(a: Any, weights: Any, n: int) -> Any:
     return last, row
 
 
+def complex_numbers(a: Any, weights: Any, n: int) -> Any:
+    for i in range(n):
+        weight = weights[i]
+        z = complex(weight, i)
+        w = z * (a[0, 1] + 2j)
+        a[i % 4, 0] = (w * 0.001j).real
+    return z, w
+
+
 def nested(a: Any, weights: Any, n: int) -> Any:
     for i in range(n):
         for j in range(3):
@@ -91,7 +100,7 @@ def left(function: Any, arguments: tuple[Any, ...]) -> Any:
         return str(error), trace.tb_lineno, {name: shown(value) for name, value in names.items()}, same
 
 
-FUNCTIONS = [parts, of_two_dimensions, held, shares, nested, swapped]
+FUNCTIONS = [parts, of_two_dimensions, held, shares, complex_numbers, nested, swapped]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -106,7 +115,7 @@ def test_what_they_hold_where_a_loop_is_left(function: Any, turns: int) -> None:
     assert _core.jit_counters(captured)["native_turns"] > 20
 
 
-@pytest.mark.parametrize("function", [parts, of_two_dimensions, held, swapped])
+@pytest.mark.parametrize("function", [parts, of_two_dimensions, held, complex_numbers, swapped])
 def test_there_is_one_block_for_all_that_they_hold(function: Any) -> None:
     captured = evalframe.jit(function)
     for _ in range(3):
@@ -117,7 +126,7 @@ def test_there_is_one_block_for_all_that_they_hold(function: Any) -> None:
     assert all(loop.blocks <= 4 for loop in loops), [(loop.line, loop.blocks) for loop in loops]
 
 
-@pytest.mark.parametrize("bound", [None, 1, 2.5, "text", np.float32(2), np.arange(3), np.arange(3)[::2], np.float64(1).reshape(())])
+@pytest.mark.parametrize("bound", [None, 1, 2.5, "text", np.float32(2), np.arange(3), np.arange(3)[::2], 2j, np.complex64(1 + 2j), np.float64(1).reshape(())])
 def test_whatever_they_hold_at_first(bound: Any) -> None:
     def stepped(a: Any, row: Any, n: int) -> Any:
         for i in range(n):

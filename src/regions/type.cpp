@@ -34,7 +34,10 @@ bool may_enter_as(const Type& wanted, const Type& there) {
 }
 
 bool may_enter_slot(Type wanted, const Type& there) {
-  if (wanted.kind == Kind::kUnread) return more_unread_words(there) == 0;
+  if (wanted.kind == Kind::kUnread) {
+    const std::optional<int8_t> more = more_unread_words(there);
+    return more && *more <= wanted.rank;
+  }
   if (wanted.kind == Kind::kObject) wanted.object = -1;
   return may_enter_as(wanted, there);
 }
@@ -263,8 +266,8 @@ Type held_type(int64_t number) {
 
 std::optional<int8_t> more_unread_words(const Type& type) {
   if (may_be_unread_number(type) || type.kind == Kind::kArray) return 0;
-  // Nobody else has these.
-  if (type.kind == Kind::kHeld) return 1;
+  // Nobody else has the object that a call has made.
+  if (type.is_complex() || type.kind == Kind::kHeld) return 1;
   if ((type.kind == Kind::kFresh && type.rank > 0) || type.kind == Kind::kView) return static_cast<int8_t>(words_of(type).size() - 1);
   return std::nullopt;
 }
