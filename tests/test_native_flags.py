@@ -137,6 +137,34 @@ def test_what_is_not_looked_at_still_warns(warning: str, unseen: str, dtype: str
         check(lambda np, x: UNSEEN[unseen](np, WARNING[warning](np, x)), x)
 
 
+# What NumPy's functions give is looked at, to see that it is what was recorded, and by nobody else.
+DROPPED: dict[str, Callable[..., Any]] = {
+    "where": lambda np, x: np.where(x > 0, x / (x - x), 0.0),
+    "where in where": lambda np, x: np.where(x > 0, np.where(x > 1, x % (x - x), 0.0), 2.0),
+    "part": lambda np, x: np.where(x > 0, x / (x - x), 0.0)[1:],
+    "clip": lambda np, x: np.clip(x / (x - x), 0, 1),
+    "sum": lambda np, x: np.sum(x / (x - x)),
+    "dot": lambda np, x: np.dot(x / (x - x), x),
+    "roll": lambda np, x: np.roll(x / (x - x), 1),
+    "transpose": lambda np, x: np.transpose(x / (x - x)),
+    "list": lambda np, x: [x / (x - x), 1],
+}
+
+
+@pytest.mark.parametrize("dropped", DROPPED)
+def test_what_nobody_looks_at_still_warns(dropped: str) -> None:
+    operation = DROPPED[dropped]
+
+    def function(x: Any) -> Any:
+        operation(np, x)
+        return x
+
+    calls = [(np.arange(1.0, 7.0),)] * 3
+    check_calls(function, *calls, native=False)
+    with np.errstate(all="raise"):
+        check_calls(function, *calls, native=False)
+
+
 QUOTIENTS: dict[str, Callable[..., Any]] = {
     "integers in floats": lambda np, i: i.astype("f8") // i,
     "by itself": lambda np, i: i.astype("f8") / i.astype("f8"),

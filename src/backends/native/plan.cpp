@@ -68,7 +68,9 @@ class Planner {
     last_use_.assign(size_, -1);
     last_node_use_.assign(size_, -1);
     for (int32_t node = 0; node < size_; node++) {
-      for (const Operand operand : operands_of(node)) use(operand, node, true);
+      // What is only looked at, to see that it is what was recorded, is used by nobody.
+      const bool is_used = graph_.nodes[node].form != Form::kCheckMeta;
+      for (const Operand operand : operands_of(node)) use(operand, node, is_used);
     }
     for (int32_t node = all_exits_ ? 0 : size_; node <= size_; node++) {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
