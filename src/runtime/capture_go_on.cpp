@@ -10,6 +10,7 @@
 #include "frontends/torch/tensors.h"
 #include "recorder/imports.h"
 #include "recorder/policy.h"
+#include "recorder/recorder.h"
 #include "runtime/capture.h"
 #include "runtime/capture_run.h"
 #include "runtime/checkpoints.h"
