@@ -462,7 +462,8 @@ static std::string text_of_behind() {
 Term Block::allocate(const Term& bytes) {
   if (pass != Pass::kTurn) throw Unsupported("new arrays in many turns");
   const Term top = emitter.let("ptr", std::string("load ptr, ptr ") + kTop);
-  emitter.need(text_of_behind());
+  static const std::string behind = text_of_behind();
+  emitter.need(behind);
   const Term end = emitter.let("ptr", "load ptr, ptr %half.end");
   const Term next = emitter.let("ptr", "call ptr @behind(ptr " + top.ref + ", ptr " + end.ref + ", i64 " + bytes.ref + ")");
   leave_unless(compare("ne", native::convert("ptrtoint", next, "i64"), 0));

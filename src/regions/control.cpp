@@ -162,7 +162,7 @@ static Written as_unread(Emitter& emitter, const Written& value, const Type& typ
 Term RegionWriter::unread_array(Emitter& emitter, size_t slot, const Type& type) {
   const std::vector<Term> words = read_slot(emitter, slot, type);
   const Term kind = convert("trunc", words[0], "i8"), begin = emitter.let("ptr", "load ptr, ptr %half");
-  return select(compare("eq", kind, static_cast<double>(Kind::kFresh)), emitter.let("ptr", "inttoptr i64 " + words[1].ref + " to ptr"), begin);
+  return select(compare("eq", kind, static_cast<int64_t>(Kind::kFresh)), emitter.let("ptr", "inttoptr i64 " + words[1].ref + " to ptr"), begin);
 }
 
 // And back again.

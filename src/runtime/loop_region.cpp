@@ -7,8 +7,8 @@
 #include "backends/native/run/arena.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/codec.h"
-#include "frontends/numpy/error_state.h"
 #include "frontends/numpy/calls.h"
+#include "frontends/numpy/error_state.h"
 #include "runtime/measure.h"
 #include "runtime/pending_exception.h"
 
