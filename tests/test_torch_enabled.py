@@ -129,6 +129,31 @@ def test_what_runs_a_graph_is_not_captured_again():
     assert len(seen.graphs) == 1
 
 
+def with_a_break(x):
+    y = x * 2
+    if y.sum() > 0:
+        return y + 1
+    return y - 1
+
+
+@pytest.mark.parametrize("function", [scaled, with_a_break])
+def test_a_program_goes_on_being_served_by_its_graphs(function):
+    x, ran = numbers(3), []
+
+    def backend(module, inputs):
+        return lambda *given: ran.append(len(given)) or module.forward(*given)
+
+    compiled = evalframe.torch.compile(function, backend=backend)
+    calls = 300  # so many exits without an array would end it
+    for _ in range(calls):
+        assert torch.equal(compiled(x), function(x))
+    served = len(ran)
+    with evalframe.torch.enabled(backend=backend):
+        for _ in range(calls):
+            function(x)
+    assert min(served, len(ran) - served) >= calls - 1
+
+
 def test_enabled_is_for_its_block_and_its_thread():
     seen = Seen()
     enabled = evalframe.torch.enabled(backend=seen)

@@ -1,6 +1,7 @@
 // Runs the stages behind the recorder in order.
 #include "runtime/compile.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <stdexcept>
@@ -51,6 +52,10 @@ std::unique_ptr<backends::Executable> make_executable(const Settings& settings, 
   return backends::make_reference(graph, std::move(exit_at));
 }
 
+bool makes_array(const graph::Node& node) {
+  return node.meta.kind == graph::Kind::kArray || node.meta.kind == graph::Kind::kNumpyScalar || node.meta.kind == graph::Kind::kTensor;
+}
+
 ResultAtHand at_hand(const recorder::Recording& recording, const guards::Program& guards) {
   const bool runs = !recording.graph.nodes.empty() || !recording.names.empty() || recording.iterator >= 0;
   if (runs || !recording.returns || recording.start.size() != 1 || !guards.has_only_slots()) return {};
@@ -78,9 +83,7 @@ Held<Compilation> compile(std::unique_ptr<recorder::Recording> recording, const 
   Held<Compilation> compilation(new Compilation(std::move(recording)));
   compilation->backend = settings.backend;
   recorder::Recording* record = compilation->recording.get();
-  for (const graph::Node& node : record->graph.nodes) {
-    compilation->array_nodes += node.meta.kind == graph::Kind::kArray || node.meta.kind == graph::Kind::kNumpyScalar;
-  }
+  compilation->array_nodes = static_cast<int32_t>(std::ranges::count_if(record->graph.nodes, makes_array));
   compilation->at_hand = at_hand(*record, compilation->guards);
   DCHECK(graph::verify(record->graph).empty());
   compilation->executable = make_executable(settings, *record, [record](int32_t node) { return record->exit_at(node); },

@@ -38,7 +38,7 @@ struct Compilation : Holdable {
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
   double compile_seconds = 0;
   double made_at = 0;       // when it was compiled, by the clock of time.monotonic()
-  int32_t array_nodes = 0;  // nodes that make arrays or NumPy scalars: what capturing is for
+  int32_t array_nodes = 0;  // nodes that make arrays, NumPy scalars or tensors: what capturing is for
   ResultAtHand at_hand;
   std::optional<std::vector<recorder::Recording::Variable>> let_go = {};  // of the recording, once they have been asked for
   int32_t turns = 1;        // of a loop that it serves at once
