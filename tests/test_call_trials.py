@@ -94,6 +94,28 @@ def test_it_is_tried_again_when_calls_have_changed() -> None:
         assert state(captured)["hits"] > before + 400  # from the next trial on
 
 
+def test_what_a_plain_call_calls_runs_plainly_until_it_is_known_to_pay() -> None:
+    def turned(m: Any) -> Any:
+        return np.dot(m, m)
+
+    def turned_twice(m: Any) -> Any:
+        return np.dot(turned(m), m)
+
+    def seconds() -> float:
+        counters = evalframe.stats()
+        return 3.0 * counters["hits"] + counters["plain_calls"]
+
+    before = evalframe.stats()["given_up"]
+    _core.set_clock(seconds)
+    try:
+        with evalframe.enabled():
+            for _ in range(300):
+                turned_twice(np.eye(3))
+    finally:
+        _core.set_clock(None)
+    assert evalframe.stats()["given_up"] == before + 2
+
+
 def test_trials_find_what_is_quicker_by_the_machines_clock() -> None:
     captured = evalframe.jit(chain)
     x = np.linspace(0, 1, 500)

@@ -7,6 +7,7 @@
 namespace evalframe::runtime {
 
 bool CallTrial::on = true;
+thread_local int PlainSample::running = 0;
 
 namespace {
 
@@ -40,6 +41,7 @@ uint32_t CallTrial::random() {
 CallTrial::Turn CallTrial::next_timed() {
   if (!on) return Turn::kServe;
   if (busy_) return running_ == Turn::kTimedPlain ? Turn::kPlain : Turn::kServe;
+  if (!is_decided() && PlainSample::is_running()) return Turn::kPlain;
   busy_ = true;
   running_ = Turn::kTimedServe;
   if (!is_warm_) return running_;

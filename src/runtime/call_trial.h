@@ -50,7 +50,10 @@ class CallTrial {
   void decide(bool serves);
   uint32_t random();
 
-  uint64_t resting_ = 0, next_rest_ = 2048;
+  bool is_decided() const { return next_rest_ != kFirstRest; }
+
+  static constexpr uint64_t kFirstRest = 2048;
+  uint64_t resting_ = 0, next_rest_ = kFirstRest;
   uint64_t warm_calls_ = 0;
   double warm_seconds_ = 0;
   Samples served_, plain_;
@@ -61,10 +64,25 @@ class CallTrial {
   Turn running_ = Turn::kServe;
 };
 
+// What this thread does meanwhile is a sample of plain Python: captured functions that no trial has decided on run plainly in it. What they would add by being served,
+// or recorded, says nothing of what the program would take without the one that is tried; those that pay for themselves are served in either case.
+class PlainSample {
+ public:
+  explicit PlainSample(bool is_one = true) : is_one_(is_one) { running += is_one_; }
+  ~PlainSample() { running -= is_one_; }
+  PlainSample(const PlainSample&) = delete;
+  PlainSample& operator=(const PlainSample&) = delete;
+  static bool is_running() { return running > 0; }
+
+ private:
+  static thread_local int running;
+  const bool is_one_;
+};
+
 // Takes the time of one call.
 class TimedCall {
  public:
-  TimedCall(CallTrial& trial, CallTrial::Turn turn) : trial_(trial), turn_(turn) {}
+  TimedCall(CallTrial& trial, CallTrial::Turn turn) : trial_(trial), turn_(turn), plain_(turn == CallTrial::Turn::kTimedPlain) {}
   ~TimedCall() { counts_ ? trial_.add(turn_, watch_.seconds()) : trial_.leave_out(); }
   TimedCall(const TimedCall&) = delete;
   TimedCall& operator=(const TimedCall&) = delete;
@@ -74,6 +92,7 @@ class TimedCall {
   bool counts_ = true;
   CallTrial& trial_;
   const CallTrial::Turn turn_;
+  const PlainSample plain_;
   const Stopwatch watch_;
 };
 

@@ -2,7 +2,7 @@
 #include "core/testing.h"
 #include "runtime/call_trial.h"
 
-using evalframe::runtime::CallTrial;
+using evalframe::runtime::CallTrial, evalframe::runtime::PlainSample;
 
 namespace {
 
@@ -53,6 +53,19 @@ TEST(CallsOfATimedCallAreRunAsItIs) {
   }
   EXPECT(turn == CallTrial::Turn::kTimedPlain);
   EXPECT(trial.next() == CallTrial::Turn::kPlain);
+}
+
+TEST(PlainSamplesServeWhatIsKnownToPayOnly) {
+  CallTrial trial;
+  {
+    const PlainSample sample;
+    for (int call = 0; call < 100; call++) EXPECT(trial.next() == CallTrial::Turn::kPlain);
+  }
+  EXPECT(trial.next() == CallTrial::Turn::kTimedServe);
+  trial.add(CallTrial::Turn::kTimedServe, 1e-6);
+  decide(trial, 1e-6, 2e-6);
+  const PlainSample sample;
+  EXPECT(trial.next() == CallTrial::Turn::kServe);
 }
 
 TEST(CallsServedBeforeMoreWasCompiledDoNotDecide) {

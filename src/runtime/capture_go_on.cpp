@@ -11,6 +11,7 @@
 #include "recorder/imports.h"
 #include "recorder/policy.h"
 #include "recorder/recorder.h"
+#include "runtime/call_trial.h"
 #include "runtime/capture.h"
 #include "runtime/capture_run.h"
 #include "runtime/checkpoints.h"
@@ -165,7 +166,9 @@ Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
     return Ended::kRunning;
   }
   ran = run.trial.begin_turn(entries);
-  return ran ? run_turn(run, entries) : Ended::kRunning;
+  if (!ran) return Ended::kRunning;
+  const PlainSample sample;
+  return run_turn(run, entries);
 }
 
 // The evaluator runs the turn that begins here.
