@@ -368,6 +368,16 @@ long = np.linspace(0.0, 1.0, 200_000)
 for _ in range(40):
     assert abs(summed(long) - (long * long).sum()) < 1e-6
 assert _core.jit_counters(summed)["optimised_loops"] == 1
+
+@evalframe.jit
+def by_rows(A, x):
+    for i in range(len(A)):
+        A[i] = A[i] * 0.5 + x
+
+rows = np.ones((2000, 50))
+for _ in range(40):
+    by_rows(rows, x[:50])
+assert _core.jit_counters(by_rows)["native_turns"] > 0
 print(_core.llvm_is_loaded(), "llvmlite.binding" in sys.modules)
 """
 

@@ -13,6 +13,7 @@
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/gather.h"
+#include "regions/masks.h"
 #include "regions/numbers.h"
 #include "regions/rolls.h"
 #include "regions/views.h"
@@ -30,7 +31,7 @@ constexpr int64_t kMostBlasSize = int64_t{1} << 30;
 
 class ArrayNode {
  public:
-  ArrayNode(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), node_(nodes.graph.nodes[index]), meaning_(nodes.meanings.of(index)) {}
+  ArrayNode(const ArrayNodes& nodes, int32_t index) : nodes_(nodes), block_(nodes.block), index_(index), node_(nodes.graph.nodes[index]), meaning_(nodes.meanings.of(index)) {}
 
   Written write() const {
     if (nodes_.exact && native::is_elementary(meaning_)) throw Unsupported("an elementary function that has to be NumPy's own");
@@ -58,6 +59,11 @@ class ArrayNode {
   void store_by_arrays() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
     scatter(block_, value(operands[0]), index_of_arrays(operands[1]), value(operands[2]));
+  }
+
+  void leave_to_store() const {
+    const Operand* const operands = nodes_.graph.operands_of(node_);
+    regions::leave_to_store(block_, nodes_.operand(operands[1]), nodes_.operand(operands[2]));
   }
 
  private:
@@ -109,6 +115,14 @@ class ArrayNode {
       return written_array(std::move(made));
     }
     const Written target = value(meaning_.target);
+    if (target.expression && !target.expression->made && target.expression->sizes.size() == made->sizes.size()) {
+      for (size_t axis = 0; axis < made->sizes.size(); axis++) {
+        if (made->sizes[axis].ref != target.expression->sizes[axis].ref) block_.leave_unless(compare("eq", made->sizes[axis], target.expression->sizes[axis]));
+      }
+      Written changed = written_array(std::move(made));
+      nodes_.becomes(target.expression.get(), changed);
+      return changed;
+    }
     put(located(meaning_.target), made);
     return target;
   }
@@ -639,12 +653,48 @@ class ArrayNode {
     return index;
   }
 
+  static bool is_by_element(const Meaning& meaning) {
+    switch (meaning.sense) {
+      case Sense::kMap: return !meaning.masked;
+      case Sense::kCast: return !meaning.flattened;
+      case Sense::kWhere:
+      case Sense::kClip: return true;
+      default: return false;
+    }
+  }
+
+  // Whether all that comes of what a mask keeps is computed element by element, and stored by the same mask.
+  bool is_stored_as_kept() const {
+    const std::vector<Node>& nodes = nodes_.graph.nodes;
+    const Operand mask = nodes_.graph.operands_of(node_)[1];
+    const auto is_kept_alike = [&](const Node* node) { return node && node->form == Form::kGetItem && are_same(nodes_.graph.operands_of(*node)[1], mask); };
+    std::vector<bool> of_it(nodes.size());
+    of_it[static_cast<size_t>(index_)] = true;
+    bool is_stored = false;
+    for (int32_t next = index_ + 1; next < static_cast<int32_t>(nodes.size()); next++) {
+      const Node& node = nodes[static_cast<size_t>(next)];
+      const Operand* const operands = nodes_.graph.operands_of(node);
+      const auto is_of_it = [&](Operand operand) { return operand.space == Operand::Space::kNode && of_it[static_cast<size_t>(operand.index)]; };
+      if (node.form == Form::kCheckMeta || std::none_of(operands, operands + node.count, is_of_it)) continue;
+      if (node.form == Form::kSetItem) {
+        if (is_of_it(operands[0]) || !are_same(operands[1], mask)) return false;
+        is_stored = true;
+        continue;
+      }
+      const Meaning meaning = nodes_.meanings.of(next);
+      if (!is_by_element(meaning)) return false;
+      if (meaning.target && !is_of_it(meaning.target) && !is_kept_alike(node_of(meaning.target))) return false;
+      of_it[static_cast<size_t>(next)] = true;
+    }
+    return is_stored;
+  }
+
   // What an index that is an array takes, or one that has arrays.
   Written gather() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
     nodes_.before_reading();
-    const Written array = computed(block_, value(operands[0]));
-    Written taken = gathered(block_, array, index_of_arrays(operands[1]));
+    const Written array = computed(block_, value(operands[0])), index = index_of_arrays(operands[1]);
+    Written taken = is_mask(index) && index.type.rank == array.type.rank && is_stored_as_kept() ? kept(block_, array, index) : gathered(block_, array, index);
     if (!agrees(taken.type, node_.meta)) throw Unsupported("an index that takes something else");
     return taken;
   }
@@ -658,6 +708,7 @@ class ArrayNode {
 
   const ArrayNodes& nodes_;
   Block& block_;
+  const int32_t index_;
   const Node& node_;
   const Meaning meaning_;
 };
@@ -709,5 +760,7 @@ bool store_by_arrays(const ArrayNodes& nodes, int32_t index) {
     return false;
   }
 }
+
+void leave_to_store_by_arrays(const ArrayNodes& nodes, int32_t index) { ArrayNode(nodes, index).leave_to_store(); }
 
 }  // namespace evalframe::regions

@@ -20,11 +20,15 @@ struct ArrayNodes {
   std::function<void()> before_reading;
   // Is called before the block's own memory is written: what was put off may read it.
   std::function<void()> before_writing;
+  // What has been put off is something else from here on, for all that have it.
+  std::function<void(const Expression* from, const Written& to)> becomes;
 };
 
 // None: not an operation on whole arrays. Throws Unsupported.
 std::optional<Written> array_node(const ArrayNodes& nodes, int32_t index);
 // Stores by an index that is an array, or has some: what was put off has to be computed, and what is done isn't undone. False: it is NumPy's to do.
 bool store_by_arrays(const ArrayNodes& nodes, int32_t index);
+// Of such a store, before all else that was put off is computed: what it has another way of computing isn't.
+void leave_to_store_by_arrays(const ArrayNodes& nodes, int32_t index);
 
 }  // namespace evalframe::regions

@@ -176,6 +176,7 @@ void Block::store(Store store, const std::string& memory, const Term& base) {
 }
 
 void Block::write_store(const Store& store) {
+  kept_counts.clear();
   if (!store.to) return native::store_element(emitter, store.value, store.address.ref, "");
   const Term none = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   const size_t rank = store.to->sizes.size();
@@ -566,6 +567,7 @@ Term Block::called(const Routine& routine, const std::vector<Rows>& operands, co
   const std::string number = std::to_string(found - routines_.begin());
   if (found == routines_.end()) routines_.push_back(routine);
   count_calls();
+  if (routine.kind != Routine::Kind::kCount) kept_counts.clear();
   for (size_t i = 0; i < operands.size(); i++) {
     put("%data", i, operands[i].data);
     put("%outer", i, operands[i].outer);

@@ -114,6 +114,8 @@ class Block {
   bool is_own(const std::string& memory) const;
   // Of elements, by the array and the indices: one that is named twice has one address, so that what was stored there is known.
   std::map<std::string, Term> addresses;
+  // How many elements masks keep, by where they are, since memory was written last.
+  std::map<std::string, Term> kept_counts;
   // To be stored into an array, or stored already if the memory is its own. base: the object that has the array's memory.
   void store(Store store, const std::string& memory, const Term& base);
   // What the stores compute yet may read what is about to change: it is computed into memory of its own.

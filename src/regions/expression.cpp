@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "regions/masks.h"
 #include "regions/rolls.h"
 #include "regions/views.h"
 
@@ -85,7 +86,7 @@ class KernelOf {
     if (operands > kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
   }
 
-  Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = std::string(has_rolled_ ? kRolled : "") + native::print(kernel_)}; }
+  Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = std::string(has_rolled_ ? kRolled : root_.skips ? kSkipping : "") + native::print(kernel_)}; }
 
   // Of any dimensions.
   std::vector<Block::Place> places(Block& block) const {
@@ -208,10 +209,10 @@ size_t count_leaves(const Expression& expression) {
 }
 
 // Kernels of more dimensions, or of very many operands, aren't computed in parts.
-void copy_rolled(Block& block, Expression& expression) {
+void copy_where(Block& block, Expression& expression, bool (*has_to_be)(const Expression&)) {
   for (ExpressionRef& operand : expression.operands) {
-    if (!operand->is_rolled()) {
-      copy_rolled(block, *operand);
+    if (!has_to_be(*operand)) {
+      copy_where(block, *operand, has_to_be);
       continue;
     }
     computed(block, written_array(operand));
@@ -237,8 +238,9 @@ bool reads_neighbours(const Expression& expression, const Strided& to) {
   return std::count_if(leaves.begin(), leaves.end(), [&](const Expression* leaf) { return leaf->array->base.ref == to.base.ref && leaf->array->data.ref != to.data.ref; }) > 1;
 }
 
-bool has_rolled(const Expression& expression) {
-  return expression.is_rolled() || std::any_of(expression.operands.begin(), expression.operands.end(), [](const ExpressionRef& operand) { return has_rolled(*operand); });
+// Whether elements stand in other places than those of what is computed of them.
+bool has_moved(const Expression& expression) {
+  return expression.is_rolled() || expression.is_kept || std::any_of(expression.operands.begin(), expression.operands.end(), [](const ExpressionRef& operand) { return has_moved(*operand); });
 }
 
 // Where the elements of an array are from, and up to.
@@ -302,7 +304,13 @@ Written computed(Block& block, const Written& array) {
     expression.made = std::make_shared<Written>(rolled_copy(block, expression));
     return *expression.made;
   }
-  if (rank > 2 || 2 * count_leaves(expression) + 1 > kMostOperands) copy_rolled(block, expression);
+  if (expression.is_kept) {
+    expression.is_computed = true;
+    expression.made = std::make_shared<Written>(kept_copy(block, expression));
+    return *expression.made;
+  }
+  copy_where(block, expression, [](const Expression& operand) { return operand.is_kept; });
+  if (rank > 2 || 2 * count_leaves(expression) + 1 > kMostOperands) copy_where(block, expression, [](const Expression& operand) { return operand.is_rolled(); });
   const KernelOf kernel(expression);
   Written made{.type = array.type};
   const Term size = emitter.integer("i64", graph::size_of(expression.dtype));
@@ -325,7 +333,7 @@ Written computed(Block& block, const Written& array) {
 }
 
 bool may_compute_for(const ExpressionRef& expression, const Strided& to) {
-  const bool is_open = !expression->is_leaf() && !expression->made && !has_rolled(*expression) && !reads_neighbours(*expression, to);
+  const bool is_open = !expression->is_leaf() && !expression->made && !has_moved(*expression) && !reads_neighbours(*expression, to);
   const bool is_close = !to.strides.empty() && to.strides.back().ref == std::to_string(graph::size_of(to.type.dtype));
   if (!is_open || !is_close || expression->sizes.size() != to.sizes.size() || to.sizes.size() > kMostDimensions) return false;
   KernelOf unused(*expression);  // says what it is computed with

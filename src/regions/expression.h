@@ -22,6 +22,10 @@ struct Expression {
   std::vector<ExpressionRef> operands = {};
   // Of what is rolled (rolls.h): the elements of its one operand, an array, are moved on by so many along each axis.
   std::vector<Term> moved = {};
+  // Of what a mask keeps (masks.h): of its two operands, an array and the mask.
+  bool is_kept = false;
+  // A select that is stored where its condition is true, and computed near that only.
+  bool skips = false;
   // Where it stands in memory, once it was computed. A part of another one may be computed with that alone.
   std::shared_ptr<Written> made = {};
   bool is_computed = false;

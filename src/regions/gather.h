@@ -15,7 +15,12 @@ Written gathered(Block& block, const Written& array, const Written& index);
 // can't be undone. Throws Unsupported.
 void scatter(Block& block, const Written& array, const Written& index, const Written& value);
 
-// The routine of kGather, kScatter, kKeep or kPut.
+// Room for a new array of so many elements, or rows of them.
+Written room_for(Block& block, DType dtype, const std::vector<Term>& sizes);
+// A number as one element in memory.
+Block::Rows number_to_store(Block& block, const Written& number, DType dtype);
+
+// The routine of kGather or kScatter.
 RoutineEntry gather_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners);
 
 }  // namespace evalframe::regions

@@ -404,7 +404,12 @@ bool RecordingWriter::reads_arrays_from(int32_t index) const {
 
 ArrayNodes RecordingWriter::array_nodes(int32_t index) {
   return {block_, recording_.graph, meanings_, region_.numerics_.exact, [this](Operand from) { return operand(from); }, [this, index] { if (!block_.stores.empty()) commit(index); },
-          [this, index] { settle(index + 1); }};
+          [this, index] { settle(index + 1); },
+          [this](const Expression* from, const Written& to) {
+            for (Written& node : nodes_) {
+              if (node.expression.get() == from) node = to;
+            }
+          }};
 }
 
 Written RecordingWriter::result_of(int32_t index, const Node& node) {
@@ -447,7 +452,8 @@ Written RecordingWriter::write_object_call(int32_t index) {
   if (is_draw(recording_.graph, node)) return write_draw(index);
   if (!block_.stores.empty()) commit(index);
   if (node.form != Form::kSetItem) return object_call(array_nodes(index), index);
-  settle(index);
+  leave_to_store_by_arrays(array_nodes(index), index);
+  settle(index + 1);
   const bool is_own = block_.is_own(memory_of(operand(recording_.graph.operands_of(node)[0])));
   if (!store_by_arrays(array_nodes(index), index)) object_call(array_nodes(index), index);
   if (is_own) return {};
@@ -530,6 +536,7 @@ void RecordingWriter::find_uses() {
   takers_.assign(count, 0);
   for (size_t i = 0; i < count; i++) {
     const Node& node = recording_.graph.nodes[i];
+    if (node.form == Form::kCheckMeta) continue;  // looks at the type alone
     std::set<int32_t> taken;
     for (uint32_t k = 0; k < node.count; k++) {
       const Operand from = recording_.graph.operands_of(node)[k];

@@ -677,7 +677,7 @@ std::string RegionWriter::function() {
   return text + R"(attributes #0 = { nounwind }
 attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nobuiltin }
-attributes #3 = { noinline }
+attributes #3 = { noinline nounwind }
 attributes #4 = { cold noinline nounwind willreturn memory(none) }
 attributes #5 = { noinline nounwind willreturn memory(none) }
 !0 = !{!"branch_weights", i32 2000, i32 1}

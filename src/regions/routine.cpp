@@ -20,6 +20,7 @@
 #include "regions/contraction.h"
 #include "regions/expression.h"
 #include "regions/gather.h"
+#include "regions/masks.h"
 #include "regions/object_routine.h"
 #include "regions/rows.h"
 
@@ -172,6 +173,28 @@ class RolledRoutine final : public KernelRoutine {
   }
 
   std::vector<int64_t> row_borders_, column_borders_;
+};
+
+// Of a kSkipping: what the mask leaves out far and wide isn't computed.
+class SkippingRoutine final : public KernelRoutine {
+ public:
+  explicit SkippingRoutine(const std::shared_ptr<const Kernel>& kernel) : KernelRoutine(kernel), mask_(static_cast<size_t>(kernel->ops.back().a)) {}
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    return static_cast<SkippingRoutine*>(self)->run_parts(data, outer, inner, rows, columns);
+  }
+
+ private:
+  int32_t run_parts(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+    join_rows(outer, inner, inputs() + 1, rows, columns);
+    return for_each_kept_part(data[mask_], outer[mask_], inner[mask_], rows, columns, [&](int64_t row, int64_t column, int64_t some_rows, int64_t some_columns) {
+      char* part[kMostOperands];
+      for (size_t i = 0; i <= inputs(); i++) part[i] = data[i] + row * outer[i] + column * inner[i];
+      return run(part, outer, inner, some_rows, some_columns);
+    });
+  }
+
+  const size_t mask_;
 };
 
 class SpaceRoutine final : public LoadedRoutine {
@@ -627,7 +650,8 @@ RoutineEntry loaded(std::vector<std::unique_ptr<LoadedRoutine>>& owners, Argumen
 }
 
 RoutineEntry kernel_entry(const Routine& routine, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
-  if (!routine.has_kernel_of_neighbours()) return loaded<RolledRoutine>(owners, routine.kernel);
+  if (routine.text.starts_with(kRolled)) return loaded<RolledRoutine>(owners, routine.kernel);
+  if (routine.text.starts_with(kSkipping)) return loaded<SkippingRoutine>(owners, routine.kernel);
   RoutineEntry entry = loaded<KernelRoutine>(owners, routine.kernel);
   entry.for_neighbours = static_cast<const KernelRoutine*>(entry.routine)->for_neighbours();
   return entry;
@@ -651,16 +675,18 @@ RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_pt
     case Routine::Kind::kDotOfMatmul: return loaded<DotRoutine>(owners, routine.dtype, routine.kind == Routine::Kind::kDotOfMatmul);
     case Routine::Kind::kContract: return contraction_entry(routine, held, owners);
     case Routine::Kind::kGather:
-    case Routine::Kind::kScatter:
+    case Routine::Kind::kScatter: return gather_entry(routine, owners);
     case Routine::Kind::kKeep:
-    case Routine::Kind::kPut: return gather_entry(routine, owners);
+    case Routine::Kind::kPut:
+    case Routine::Kind::kCount:
+    case Routine::Kind::kPutKept: return mask_entry(routine, owners);
   }
   throw std::logic_error("a routine of no kind");
 }
 
 }  // namespace
 
-bool Routine::has_kernel_of_neighbours() const { return kind == Kind::kKernel && !text.starts_with(kRolled); }
+bool Routine::has_kernel_of_neighbours() const { return kind == Kind::kKernel && !text.starts_with(kRolled) && !text.starts_with(kSkipping); }
 
 int Routine::traverse(visitproc visit, void* arg) const {
   for (size_t i = 0; object && i < object->graph.constants.size(); i++) Py_VISIT(object->graph.constants[i].get());

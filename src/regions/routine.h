@@ -43,6 +43,8 @@ struct Routine {
     kKeep,     // copies the elements of a mask that are kept, or rows, for a mask of `rank` 1: the array, the mask, the copy, how many they are
     kPut,      // stores as many elements where a mask keeps some: the array, the mask, the elements (outer: how many; one is for all). 1: it isn't as
                // many, or the memory may overlap
+    kCount,    // counts what a mask keeps: the mask, how many they are
+    kPutKept,  // stores elements where a mask keeps some, of rows for all of them (kSkipping): the array, the mask, the rows. 1: the memory may overlap
   };
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
@@ -54,7 +56,7 @@ struct Routine {
   std::string text = {};  // kKernel, kContract, kObject, kListItem: what tells it from others
   bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep); }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep && kind != Kind::kCount); }
   bool has_kernel_of_neighbours() const;
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind < Kind::kGather; }

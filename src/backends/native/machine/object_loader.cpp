@@ -119,7 +119,8 @@ class Loader {
     places_.resize(sections_.size());
     for (size_t i = 0; i < sections_.size(); i++) {
       const Elf64_Shdr& one = sections_[i];
-      if (!(one.sh_flags & SHF_ALLOC) || one.sh_size == 0) continue;
+      // Nothing is unwound through this code.
+      if (!(one.sh_flags & SHF_ALLOC) || one.sh_size == 0 || one.sh_type == SHT_X86_64_UNWIND) continue;
       expect(one.sh_type == SHT_PROGBITS && !(one.sh_flags & (SHF_WRITE | SHF_TLS)) && one.sh_addralign <= 4096);
       const size_t alignment = std::max<size_t>(one.sh_addralign, 1);
       size_ = (size_ + alignment - 1) / alignment * alignment;
