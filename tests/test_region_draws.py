@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -129,3 +130,27 @@ def test_generators_of_other_kinds() -> None:
         for _ in range(3):
             mine, theirs = make(), make()
             assert repr(captured(mine, 90, 1.0)) == repr(walk(theirs, 90, 1.0))
+
+
+def turn_of(draws: int) -> Callable[..., Any]:
+    turn = "".join(f"        a[{i}] = a[{(i * 7 + 1) % draws}] * 0.5 + rng.random()\n" for i in range(draws))
+    namespace: dict[str, Any] = {}
+    exec(f"def run(rng, a, n):\n    for k in range(n):\n{turn}", namespace)
+    return namespace["run"]  # type: ignore[no-any-return]
+
+
+def test_a_turn_of_many_draws_isnt_written_anew_for_each() -> None:
+    seconds = {}
+    for draws in (20, 120):
+        run, took = turn_of(draws), []
+        plain = np.ones(draws)
+        run(np.random.default_rng(1), plain, 20)
+        for _ in range(4):  # the code is at hand from the second on
+            captured, a = evalframe.jit(run), np.ones(draws)
+            begin = time.process_time()
+            captured(np.random.default_rng(1), a, 20)
+            took.append(time.process_time() - begin)
+            assert (a == plain).all()
+            assert _core.jit_counters(captured)["native_turns"] > 10
+        seconds[draws] = min(took)
+    assert seconds[120] < 30 * seconds[20]

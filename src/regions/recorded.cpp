@@ -383,23 +383,27 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   return here;
 }
 
-// Whether a node from this one on reads more of an array than an element, or any element behind a store of more.
-bool RecordingWriter::reads_arrays_from(int32_t index) const {
+void RecordingWriter::find_reads() {
   const auto is_array = [&](Operand from) { return meanings_.meta(from).kind == graph::Kind::kArray; };
-  const auto reads = [&](const Node& node) {
+  for (int32_t i = 0; i < count(); i++) {
+    const Node& node = recording_.graph.nodes[static_cast<size_t>(i)];
     const Operand* const operands = recording_.graph.operands_of(node);
     switch (node.form) {
       case Form::kBinary:
       case Form::kUnary:
       case Form::kCompare:
-      case Form::kCall: return std::any_of(operands, operands + node.count, is_array);
-      case Form::kSetItem: return is_array(operands[2]);
-      case Form::kGetItem: return block_.stores_arrays() && node.meta.kind != graph::Kind::kArray && is_array(operands[0]);
-      default: return false;
+      case Form::kCall:
+        if (std::any_of(operands, operands + node.count, is_array)) last_array_read_ = i;
+        break;
+      case Form::kSetItem:
+        if (is_array(operands[2])) last_array_read_ = i;
+        break;
+      case Form::kGetItem:
+        if (node.meta.kind != graph::Kind::kArray && is_array(operands[0])) last_element_read_ = i;
+        break;
+      default: break;
     }
-  };
-  const std::vector<Node>& nodes = recording_.graph.nodes;
-  return std::any_of(nodes.begin() + index, nodes.end(), reads);
+  }
 }
 
 ArrayNodes RecordingWriter::array_nodes(int32_t index) {
@@ -412,6 +416,20 @@ ArrayNodes RecordingWriter::array_nodes(int32_t index) {
           }};
 }
 
+// The node, and what is sure, or likely, to be found behind it: all draws, or what is done at its place in other turns of a loop that is unrolled. For each one
+// that is found alone the block is written anew.
+std::set<int32_t> RecordingWriter::calls_like(int32_t index) const {
+  const graph::Graph& graph = recording_.graph;
+  const auto place_of = [&](const Node& node) { return std::pair(graph.frames[static_cast<size_t>(node.origin.frame)].code, node.origin.instruction); };
+  const Node& first = graph.nodes[static_cast<size_t>(index)];
+  const auto is_like_it = [&](const Node& node) { return is_draw(graph, first) ? is_draw(graph, node) : node.form == first.form && place_of(node) == place_of(first); };
+  std::set<int32_t> all{index};
+  for (int32_t i = index + 1; i < count(); i++) {
+    if (is_like_it(graph.nodes[static_cast<size_t>(i)]) && may_be_object_call(graph, meanings_, i)) all.insert(i);
+  }
+  return all;
+}
+
 Written RecordingWriter::result_of(int32_t index, const Node& node) {
   try {
     if (const std::optional<Choice> choice = choice_of(node)) return write_choice(index, *choice, node);
@@ -419,7 +437,7 @@ Written RecordingWriter::result_of(int32_t index, const Node& node) {
     if (node.form == Form::kGetItem && block_.stores_arrays()) commit(index);
     return node_value(node);
   } catch (const Unsupported&) {
-    if (may_be_object_call(recording_.graph, meanings_, index)) throw AsObjectCall{index};
+    if (may_be_object_call(recording_.graph, meanings_, index)) throw AsObjectCall{calls_like(index)};
     throw;
   }
 }
@@ -475,7 +493,7 @@ void RecordingWriter::write_node(int32_t index) {
   // What is rolled is read where it was, by as many as there are.
   if (result.expression && !result.expression->is_rolled() && takers_[static_cast<size_t>(index)] > 1) computed(block_, result);
   nodes_.push_back(std::move(result));
-  if (!block_.stores.empty() && (reads_arrays_from(index + 1) || grows_lists_from(index))) commit_behind(index);
+  if (!block_.stores.empty() && (reads_arrays_from(index + 1) || grows_lists_behind())) commit_behind(index);
 }
 
 // What lists get between the last node and this one. It isn't done twice: what follows begins behind it.
@@ -520,7 +538,8 @@ void RecordingWriter::check_lists() {
   };
   const std::vector<guards::Source>& sources = recording_.guards.sources;
   region_.reads_lists_ |= std::any_of(sources.begin(), sources.end(), reads);
-  region_.grows_lists_ |= !appended_at(recording_, count()).empty();
+  appended_in_all_ = appended_at(recording_, count()).size();
+  region_.grows_lists_ |= appended_in_all_ > 0;
   if (region_.reads_lists_ && region_.grows_lists_) throw Unsupported("a list that grows, and of which something is read");
 }
 
@@ -554,6 +573,7 @@ void RecordingWriter::find_uses() {
     }
     for (const recorder::PendingStore& store : recording_.stores_at(static_cast<int32_t>(i))) need(store.value, i);
   }
+  find_reads();
 }
 
 // Computes what was put off: NumPy has computed it before the node, and its operands may change behind it.

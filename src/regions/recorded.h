@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "backends/native/meaning/meaning.h"
 #include "regions/array_node.h"
@@ -11,9 +12,9 @@
 
 namespace evalframe::regions {
 
-// Asks that a node be left to NumPy.
+// Asks that nodes be left to NumPy.
 struct AsObjectCall {
-  int32_t node;
+  std::set<int32_t> nodes;
 };
 
 // Writes what a recording does in a state. Throws Unsupported, and AsObjectCall.
@@ -86,8 +87,11 @@ class RecordingWriter {
   void leave_behind(int32_t instruction, const Slots& there);
   void commit_behind(int32_t index);
   void commit_done(int32_t index);
-  bool reads_arrays_from(int32_t index) const;
-  bool grows_lists_from(int32_t index) const { return appended_at(recording_, count()).size() > appended_at(recording_, index).size(); }
+  // Whether a node from this one on reads more of an array than an element, or any element behind a store of more.
+  bool reads_arrays_from(int32_t index) const { return last_array_read_ >= index || (block_.stores_arrays() && last_element_read_ >= index); }
+  void find_reads();
+  std::set<int32_t> calls_like(int32_t index) const;
+  bool grows_lists_behind() const { return appended_in_all_ > appended_; }
   void append(int32_t node);
   void check_lists();
   bool is_of_tuple(int32_t source) const;
@@ -120,7 +124,8 @@ class RecordingWriter {
   const Term* item_ = nullptr;
   std::function<void(const std::vector<Term>&)> watches_;
   std::vector<int32_t> even_loads_;
-  size_t appended_ = 0;  // so much of what lists get is in them
+  size_t appended_ = 0, appended_in_all_ = 0;  // so much of what lists get is in them, and will be
+  int32_t last_array_read_ = -1, last_element_read_ = -1;
 };
 
 }  // namespace evalframe::regions

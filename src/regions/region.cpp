@@ -239,7 +239,7 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
       writer.write(otherwise);
     } catch (const AsObjectCall& wanted) {
       back_to(number, before);
-      calls.insert(wanted.node);
+      calls.insert(wanted.nodes.begin(), wanted.nodes.end());
       continue;
     } catch (const std::runtime_error& error) {
       back_to(number, before);
