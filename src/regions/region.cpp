@@ -145,17 +145,19 @@ std::string enter_text(const Word& word, const std::string& at) {
   return "  " + at + ".at = getelementptr i64, ptr %slots, i64 " + word.place + "\n  " + at + " = " + load_text(word.type, at + ".at", word.is_size) + "\n  store " + word.type + " " + at + ", ptr " + name_of(word) + "\n";
 }
 
-// The text with other names in the place of some, which no digit follows.
-std::string with_names(const std::string& text, const std::map<std::string, std::string>& names) {
+// The text with other names in the place of some that begin alike, which no digit follows.
+std::string with_names(const std::string& text, const std::string& alike, const std::map<std::string, std::string>& names) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
+    const size_t next = std::min(text.find(alike, at), text.size());
+    result.append(text, at, next - at);
     const auto stands_here = [&](const auto& name) {
-      const size_t end = at + name.first.size();
-      return text.compare(at, name.first.size(), name.first) == 0 && (end == text.size() || !std::isdigit(static_cast<unsigned char>(text[end])));
+      const size_t end = next + name.first.size();
+      return text.compare(next, name.first.size(), name.first) == 0 && (end == text.size() || !std::isdigit(static_cast<unsigned char>(text[end])));
     };
     const auto found = std::find_if(names.begin(), names.end(), stands_here);
-    result += found == names.end() ? text.substr(at, 1) : found->second;
-    at += found == names.end() ? 1 : found->first.size();
+    result += found == names.end() ? text.substr(next, alike.size()) : found->second;
+    at = next + (found == names.end() ? alike.size() : found->first.size());
   }
   return result;
 }
@@ -306,7 +308,7 @@ void RegionWriter::write_block_text(int number) {
     const Mark before = mark(number);
     if (!write_recording(number, *recording, label(written), label(written + 1), body, why)) continue;
     // Where an earlier one does the same, this one would leave where that has.
-    if (!bodies.insert(with_names(body, {{label(written), "this"}, {label(written + 1), "next"}})).second) {
+    if (!bodies.insert(with_names(body, name + ".", {{label(written), "this"}, {label(written + 1), "next"}})).second) {
       merged_.pop_back();
       back_to(number, before);
       continue;

@@ -20,11 +20,11 @@
 #include <thread>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "backends/native/machine/blake2b.h"
 #include "backends/native/machine/llvm.h"
 #include "backends/native/machine/object_cache.h"
 #include "backends/native/machine/object_loader.h"
 #include "backends/native/machine/processor.h"
-#include "backends/native/machine/sha256.h"
 #include "backends/native/math/power_memory.h"
 #include "backends/native/math/vector_library.h"
 #include "core/made_once.h"
@@ -252,12 +252,12 @@ namespace {
 // A loop's module is looked for some times before it is compiled.
 std::string digest_of(const std::string& ir) {
   static std::string last_ir, last_digest;  // guarded by the GIL
-  if (ir != last_ir) last_digest = sha256(ir), last_ir = ir;
+  if (ir != last_ir) last_digest = blake2b(ir), last_ir = ir;
   return last_digest;
 }
 
 // Of a module of such a digest.
-std::string key_of(const std::string& digest, Effort effort) { return sha256(target() + kinds[static_cast<int>(effort)].key + digest); }
+std::string key_of(const std::string& digest, Effort effort) { return blake2b(target() + kinds[static_cast<int>(effort)].key + digest); }
 
 std::string name_of(const std::string& key) { return "evalframe_" + hex(key).substr(0, 32); }
 

@@ -1,4 +1,4 @@
-// Object code on disk: <directory>/<hex of key>.o = magic, key, SHA-256 of the object, object.
+// Object code on disk: <directory>/<hex of key>.o = magic, key, BLAKE2b of the object, object.
 #include "backends/native/machine/object_cache.h"
 
 #include <fcntl.h>
@@ -9,13 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/native/machine/sha256.h"
+#include "backends/native/machine/blake2b.h"
 
 namespace evalframe::native {
 namespace {
 
 // The last digit is the version of this format and of what generated code expects of its caller.
-constexpr char kMagic[] = "evalframe object 1\n";
+constexpr char kMagic[] = "evalframe object 2\n";
 constexpr size_t kHeader = sizeof kMagic - 1 + 64;
 constexpr off_t kLargest = 64 << 20;
 
@@ -105,7 +105,7 @@ std::optional<std::string> cached_object(const std::string& key) {
   const auto contents = read_all(file.get(), static_cast<size_t>(status.st_size));
   if (!contents) return {};
   std::string object = contents->substr(kHeader);
-  if (contents->substr(0, kHeader) != kMagic + key + sha256(object)) return {};
+  if (contents->substr(0, kHeader) != kMagic + key + blake2b(object)) return {};
   return object;
 }
 
@@ -118,7 +118,7 @@ void cache_object(const std::string& key, const std::string& object) {
   {
     const File file(openat(directory.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return;
-    written = write_all(file.get(), kMagic + key + sha256(object) + object);
+    written = write_all(file.get(), kMagic + key + blake2b(object) + object);
   }
   if (!written || renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0) {
     unlinkat(directory.get(), temporary.c_str(), 0);
