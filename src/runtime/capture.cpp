@@ -95,6 +95,7 @@ void Capture::clear() {
   places_.clear();
   regions_.clear();
   long_loops_.clear();
+  loop_hints_ = LoopHints();
   native_tries_ = native_misses_ = native_waits_ = 0;
   begins_with_graph_ = false;
   code_ = nullptr;

@@ -12,6 +12,7 @@
 #include "runtime/call_trial.h"
 #include "runtime/counters.h"
 #include "runtime/entries.h"
+#include "runtime/loop_hints.h"
 #include "runtime/native_call.h"
 #include "runtime/region_in_the_making.h"
 
@@ -168,7 +169,8 @@ class Capture {
   Ref end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left left);
   Held<LoopRegion> lead_from(const regions::State& state, const std::vector<Ref>& objects, const std::vector<regions::Type>& items);
   void extend_native_call(const Held<NativeCall>& call);
-  void make_region(Run& run, Entries& entries);
+  // is_hinted: an earlier process made it with what has been recorded so far. Nothing is made then but what is on disk.
+  void make_region(Run& run, Entries& entries, bool is_hinted);
   void take_region();  // that has been made
   void optimise(const Held<LoopRegion>& region);
   // Native loops and kernels of the function and of those that it calls. False: they are already.
@@ -214,6 +216,7 @@ class Capture {
   bool begins_with_graph_ = false;  // what stands in front of the loop isn't native
   uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0, native_in_vain_ = 0;
   LongLoops long_loops_;      // of which recordings have one turn
+  LoopHints loop_hints_;
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   struct Callee {
     PyObject *code, *globals, *builtins;

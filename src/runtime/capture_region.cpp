@@ -85,7 +85,10 @@ Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   const bool is_for_others = entries.region && entries.region->met_other_strides;
   entries.has_other_strides |= is_for_others;
   const bool may_be_another = is_for_others || counters_.recordings > (entries.region ? entries.region->recordings : 0);
-  if (!making_ && may_be_another && entries.region_trial.is_due(&run)) make_region(run, entries);
+  if (!making_ && may_be_another) {
+    const bool is_hinted = entries.place.frames[0].code == code_ && loop_hints_.has(code_, entries.place.frames[0].next, counters_.recordings);
+    if (entries.region_trial.is_due(&run) || is_hinted) make_region(run, entries, is_hinted);
+  }
   const Held<LoopRegion> region = entries.region;
   if (region && region->is_to_be_optimised()) optimise(region);
   LoopRegion::Left left;
@@ -183,7 +186,7 @@ bool Capture::still_pays(Run& run, Entries& entries) {
   return true;
 }
 
-void Capture::make_region(Run& run, Entries& entries) {
+void Capture::make_region(Run& run, Entries& entries, bool is_hinted) {
   const PendingException pending;
   PyObject* const code_object = entries.place.frames[0].code;
   const bytecode::Code* const code = cpython::decoded(code_object);
@@ -192,6 +195,8 @@ void Capture::make_region(Run& run, Entries& entries) {
   FoundRegion found = find_region(run, entries);
   State& state = found.state;
   Region& region = found.region;
+  const bool is_at_hand = !region.entries.empty() && native::is_at_hand(region.ir);
+  if (is_hinted && !is_at_hand) return;
   entries.region_trial.begin();
   LoopNote note = note_of(*code, state.instruction, region.obstacles);
   if (region.entries.empty()) {
@@ -199,13 +204,12 @@ void Capture::make_region(Run& run, Entries& entries) {
     if (log::is_on(log::Channel::regions)) log_no_region(*code, state, region.obstacles);
     return;
   }
-  const bool is_at_hand = native::is_at_hand(region.ir);
   double least = kPartOfCompiling * (kQuickSecondsOfLine * static_cast<double>(region.lines()) + (is_at_hand ? 0 : native::seconds_of_kernel(native::Effort::kQuick) * region.kernels()));
   if (settings_.patience && !is_at_hand) least = least / kPartOfCompiling + (native::llvm_is_loaded() ? 0 : native::kSecondsOfLoading);
   note.blocks = region.blocks, note.at_once = region.at_once, note.numpy_calls = region.numpy_calls(), note.ir_lines = region.lines();
   note.wait_seconds = std::max(least, RegionTrial::least_seconds);
   if (!settings_.patience && !is_at_hand) native::will_compile(region.ir);
-  if (!entries.region_trial.has_taken(least)) {
+  if (!is_hinted && !entries.region_trial.has_taken(least)) {
     run.found = std::move(found);
     return note_loop(std::move(note));
   }
@@ -272,6 +276,7 @@ void Capture::take_region() {
   note_loop(std::move(note));
   counters_.compile_seconds += made->compile_seconds;
   count(&Counters::native_loops);
+  if (code == code_) loop_hints_.add(code_, made->instruction, made->recordings);
   for (const State& entry : made->region().entries) {
     Entries& there = *entries_at(Place{{{code, entry.instruction, static_cast<int32_t>(entry.types.size() - made->region().names.count())}}});
     there.region = made;

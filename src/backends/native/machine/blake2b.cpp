@@ -31,7 +31,7 @@ void mix(uint64_t& a, uint64_t& b, uint64_t& c, uint64_t& d, uint64_t x, uint64_
   b = std::rotr(b ^ c, 63);
 }
 
-// read: bytes up to the end of this block.
+// All unrolled, so that the compiler knows the orders. read: bytes up to the end of this block.
 void digest_block(uint64_t* state, const char* block, uint64_t read, bool is_last) {
   uint64_t m[16], v[16];
   std::memcpy(m, block, sizeof m);
@@ -39,9 +39,12 @@ void digest_block(uint64_t* state, const char* block, uint64_t read, bool is_las
   std::copy_n(kInitial, 8, v + 8);
   v[12] ^= read;
   if (is_last) v[14] = ~v[14];
+#pragma GCC unroll 12
   for (int round = 0; round < 12; round++) {
     const uint8_t* const order = kOrders[round % 10];
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) mix(v[i], v[4 + i], v[8 + i], v[12 + i], m[order[2 * i]], m[order[2 * i + 1]]);
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) mix(v[i], v[4 + (i + 1) % 4], v[8 + (i + 2) % 4], v[12 + (i + 3) % 4], m[order[8 + 2 * i]], m[order[9 + 2 * i]]);
   }
   for (int i = 0; i < 8; i++) state[i] ^= v[i] ^ v[8 + i];

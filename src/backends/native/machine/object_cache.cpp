@@ -95,10 +95,10 @@ bool write_all(int descriptor, const std::string& contents) {
 
 }  // namespace
 
-std::optional<std::string> cached_object(const std::string& key) {
+std::optional<std::string> cached_object(const std::string& key, const char* suffix) {
   const File directory(open_directory(false));
   if (!directory) return {};
-  const File file(openat(directory.get(), (hex(key) + ".o").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const File file(openat(directory.get(), (hex(key) + suffix).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status;
   if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !is_private(status)) return {};
   if (status.st_size < static_cast<off_t>(kHeader) || status.st_size > kLargest) return {};
@@ -109,10 +109,10 @@ std::optional<std::string> cached_object(const std::string& key) {
   return object;
 }
 
-void cache_object(const std::string& key, const std::string& object) {
+void cache_object(const std::string& key, const std::string& object, const char* suffix) {
   const File directory(open_directory(true));
   if (!directory) return;
-  const std::string name = hex(key) + ".o";
+  const std::string name = hex(key) + suffix;
   const std::string temporary = name + "." + std::to_string(getpid()) + ".tmp";
   bool written = false;
   {
