@@ -455,3 +455,32 @@ def test_turns_may_have_dicts_and_sets_of_other_keys() -> None:
     for _ in range(3):
         captured(U, alike)
     assert not [stop for stop in evalframe.explain(of_records)(U, alike).breaks if "membership" in stop.detail]
+
+
+def test_a_loop_is_left_alone_though_its_turns_call_a_function_with_a_loop() -> None:
+    def nearest(rows: list[Any], x: Any) -> int:
+        best = None
+        for i, row in enumerate(rows):
+            distance = float(np.abs(row - x).sum())
+            if best is None or distance < best[0]:
+                best = distance, i
+        return best[1] if best else -1
+
+    def assigned(rows: list[Any], points: list[Any], n: int) -> list[int]:
+        found = []
+        for k in range(n):
+            found.append(nearest(rows, points[k % len(points)]))
+        return found
+
+    random = np.random.default_rng(0)
+    rows, points = list(random.normal(size=(20, 3))), list(random.normal(size=(50, 3)))
+    captured = evalframe.jit(assigned)
+    _core.set_clock(lambda: 1.0 * _core.jit_counters(captured)["served"])  # only what is served takes time
+    try:
+        for _ in range(2):
+            assert captured(rows, points, 1000) == assigned(rows, points, 1000)
+        served = _core.jit_counters(captured)["served"]
+        captured(rows, points, 1000)
+    finally:
+        _core.set_clock(None)
+    assert _core.jit_counters(captured)["served"] - served < 100

@@ -179,6 +179,8 @@ class Capture {
   bool hands_over(const Run& run, Entries& entries) const;
   Ended hand_over(Run& run, bool& handed);
   std::shared_ptr<Capture> callee_of(cpython::Frame* frame);
+  // Whether its loops are native, and optimised, or won't be.
+  bool is_at_rest() const;
   // Runs the rest of a frame, which it takes.
   Ref finish_call(PyThreadState* thread, cpython::Frame* frame);
   // Whether a loop is served on until it has taken long enough to be made native.

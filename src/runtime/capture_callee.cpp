@@ -1,5 +1,7 @@
 // Loops of calls that were followed: the call goes on as one of its own function's, whose loops become native code as those of a
 // captured function do.
+#include <algorithm>
+
 #include "cpython/codec.h"
 #include "runtime/capture_run.h"
 #include "runtime/recursion_level.h"
@@ -40,9 +42,11 @@ Ended Capture::hand_over(Run& run, bool& handed) {
   const std::shared_ptr<Capture> callee = run.chain.ends_in_call() ? callee_of(run.chain.frames().back()) : nullptr;
   handed = callee != nullptr;
   if (!handed) return Ended::kRunning;
-  run.trial.stop();
-  const uint64_t turns = callee->counters_.native_turns, served = callee->counters_.served;
+  // What a call takes whose loops become native, or may yet, says nothing of later ones.
+  const bool takes_part = run.trial.takes_calls() && callee->is_at_rest();
+  const uint64_t turns = callee->counters_.native_turns, served = callee->counters_.served, recordings = callee->counters_.recordings;
   const Ended ended = run.chain.finish_call([&](cpython::Frame* frame) { return callee->finish_call(run.thread, frame); }, run.result);
+  if (!takes_part || recordings != callee->counters_.recordings) run.trial.stop();
   run.worth.nodes += callee->counters_.native_turns - turns + callee->counters_.served - served + 1;
   return ended;
 }
@@ -53,6 +57,11 @@ Ref Capture::finish_call(PyThreadState* thread, cpython::Frame* frame) {
   Chain chain(thread);
   chain.take_up(frame);
   return given_up_ ? chain.finish_in_cpython(false) : finish(thread, chain);
+}
+
+bool Capture::is_at_rest() const {
+  const bool waits = std::any_of(waiting_loops_.begin(), waiting_loops_.end(), [](const LoopNote& note) { return note.wait_seconds > 0; });
+  return !making_ && !waits && std::all_of(regions_.begin(), regions_.end(), [](const Held<LoopRegion>& region) { return region->is_final(); });
 }
 
 std::vector<const Capture*> Capture::with_callees() const {

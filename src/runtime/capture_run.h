@@ -15,6 +15,8 @@ class Capture::Trial {
  public:
   bool is_of(const Entries& entries) const { return entries_.get() == &entries; }
   void stop() { entries_ = Held<Entries>(); }
+  // Whether a turn of it may have a call in it whose own loops are at rest: what they take is part of the turn.
+  bool takes_calls() const { return entries_ && entries_->trial.is_late(); }
   // The chain has come to this place.
   void arrive(Entries& entries) {
     if (!entries_) return;

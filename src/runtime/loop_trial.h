@@ -18,13 +18,15 @@ class LoopTrial {
   bool runs_next() const { return samples_ % 2; }
   // True: it was the last, and the trial is decided.
   bool add(double seconds);
+  // Whether what can become quicker in a turn should have by now.
+  bool is_late() const { return turns_ >= kLate || skipped_ > 0; }
   // Whether the loop is to be left alone this time.
   bool skips();
   // Whether a turn that is left alone is served all the same where more than one trial's turns are to be known: one in thirteen, which few loops repeat in.
   bool is_sample() const { return skipped_ % kOfSamples == 0; }
 
  private:
-  static constexpr uint64_t kFirst = 32;
+  static constexpr uint64_t kFirst = 32, kLate = 512;
   static constexpr std::size_t kPairs = 6;
   static constexpr uint64_t kOfSamples = 13;
   // Our evaluator is a little slower than CPython's: serving has to be better than it by more than that.
