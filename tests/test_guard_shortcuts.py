@@ -48,6 +48,15 @@ class Plain:
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
+        self.by = 1.5
+
+    def of(self, x: Any) -> Any:
+        return x * self.by
+
+
+class Turned(Plain):
+    def of(self, x: Any) -> Any:
+        return -x * self.by
 
 
 def closure(by: float) -> Callable[[Any], Any]:
@@ -79,7 +88,7 @@ class Stage:
         for part in self.parts.values():
             x = part.of(x)
         x = self.row[0].of(x) + len(self.row) + self.pair[0].of(x) + self.pair[1]
-        x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.space.inner.of(x)
+        x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.plain.of(x) + self.space.inner.of(x)
         x = self.scaled(x) + len(self.scaled.__name__) + len(self.scaled.__qualname__) - len(self.kind.__name__) - len(self.kind.__qualname__)
         if not self.gain.hooks and "key" not in self.empty and 2 in self.sizes:
             x = x + self.kept
@@ -144,6 +153,12 @@ CHANGES: dict[str, Callable[[Stage], Any]] = {
     "name of a class": lambda stage: setattr(stage.kind, "__name__", "Another"),
     "longer name of a class": lambda stage: setattr(stage.kind, "__qualname__", "a.longer.name.of.it"),
     "a dict is made": lambda stage: vars(stage.plain),
+    "another value in itself": lambda stage: setattr(stage.plain, "by", -2.5),
+    "a value in itself of another type": lambda stage: setattr(stage.plain, "by", 2),
+    "a method in itself": lambda stage: setattr(stage.plain, "of", lambda x: -x),
+    "another name in itself": lambda stage: setattr(stage.plain, f"name_{len(vars(stage))}", 1),
+    "a class with values in itself": lambda stage: setattr(stage.plain, "__class__", Turned),
+    "values in itself come anew": lambda stage: (setattr(stage.plain, "by", 0.5), stage.plain.__dict__.update(by=-3.5)),
 }
 
 

@@ -1,5 +1,8 @@
 """Modes that recorded code switches on its way: autocast, the default dtype, inference mode, kernels of attention."""
 
+import contextlib
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -164,6 +167,103 @@ def test_nesting_is_the_callers():
         assert compiled(x, w).dtype == compiled(x, w).dtype == torch.bfloat16
         assert (x @ w).dtype == torch.float16
         assert nesting() == inside
+
+
+@contextlib.contextmanager
+def deterministic(warn_only):
+    torch.use_deterministic_algorithms(True, warn_only=warn_only)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@contextlib.contextmanager
+def other_number_of_threads():
+    count = torch.get_num_threads()
+    torch.set_num_threads(count + 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)
+
+
+@contextlib.contextmanager
+def other_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+# What another graph is for, and what the program's modes see.
+HOLDING = {
+    "no gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "another autocast": lambda: torch.autocast("cpu", dtype=torch.float16),
+    "autocast without a cache": lambda: torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False),
+    "autocast of another device": lambda: torch.autocast("cuda", enabled=torch.cuda.is_available(), cache_enabled=False),
+    "deterministic": lambda: deterministic(False),
+    "deterministic with warnings": lambda: deterministic(True),
+    "threads": other_number_of_threads,
+    "dtype": other_dtype,
+    "no functions of torch's": torch._C.DisableTorchFunction,
+    "a mode that sees calls": torch.overrides.BaseTorchFunctionMode,
+}
+
+
+def made_and_multiplied(x, w):
+    return x @ w, torch.ones(2), torch.is_grad_enabled()
+
+
+def looks_of(results):
+    return [(each.dtype, each.requires_grad, each.is_inference()) for each in results[:2]] + [results[2]]
+
+
+@pytest.mark.parametrize("calls", [3, 40])
+def test_what_holds_in_a_thread_is_seen_in_later_calls(calls):
+    compiled, x, w = evalframe.torch.compile(made_and_multiplied, backend="eager", max_entries=100), numbers(2, 2), numbers(2, 2).requires_grad_()
+    graphs = evalframe.torch.graph_modules
+    for _ in range(calls):
+        compiled(x, w)
+    assert len(graphs(compiled)) == 1
+    for name, manager in HOLDING.items():
+        count = len(graphs(compiled))
+        for _ in range(2):
+            with manager():
+                for _ in range(3):
+                    assert looks_of(compiled(x, w)) == looks_of(made_and_multiplied(x, w)), name
+            for _ in range(3):
+                assert looks_of(compiled(x, w)) == looks_of(made_and_multiplied(x, w)), name
+        assert len(graphs(compiled)) == count + (name != "a mode that sees calls"), name
+
+
+def test_threads_have_what_holds_in_each():
+    compiled, x, w = evalframe.torch.compile(made_and_multiplied, backend="eager", max_entries=100), numbers(2, 2), numbers(2, 2).requires_grad_()
+    turn, wrong = threading.Barrier(3), []
+
+    def run(manager):
+        with manager():
+            for _ in range(20):
+                turn.wait()
+                if looks_of(compiled(x, w)) != looks_of(made_and_multiplied(x, w)):
+                    wrong.append(manager)
+
+    threads = [threading.Thread(target=run, args=(manager,)) for manager in (contextlib.nullcontext, torch.no_grad, torch.inference_mode)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Ended threads have left their places to others.
+    for manager in (torch.no_grad, contextlib.nullcontext, torch.inference_mode):
+        turn = threading.Barrier(1)
+        thread = threading.Thread(target=run, args=(manager,))
+        thread.start()
+        thread.join()
+    assert not wrong
+    assert len(evalframe.torch.graph_modules(compiled)) <= 4
 
 
 def inferred(x, w):

@@ -337,6 +337,76 @@ def test_functions_stand_in_the_frames_that_all_of_their_nodes_stand_in() -> Non
 
     for function, frames in [(lambda x: inner(x), ["inner+1", "<lambda>+0"]), (outer, ["middle+2", "outer+1"]), (first, ["first+2"])]:
         compiled = evalframe.jit(function, backend=looking)
-        for _ in range(2):
+        for _ in range(4):
             assert np.array_equal(compiled(np.arange(3.0)), function(np.arange(3.0)))
-        assert seen[-1] == frames
+        assert seen[-3:] == [frames] * 3
+
+
+def test_frames_that_functions_have_seen_live_on() -> None:
+    seen: list[Any] = []
+    depth = 0
+
+    def looking(graph: Any, example_inputs: Any) -> Any:
+        def run(*inputs: Any) -> Any:
+            nonlocal depth
+            frame: Any = sys._getframe(1)
+            seen.append([frame, frame.f_back])
+            assert frame.f_locals == {} and frame.f_back.f_lineno > 0
+            if depth < 3:  # the graph is run in itself
+                depth += 1
+                compiled(inputs[0] + 1)
+                depth -= 1
+            return graph(*inputs)
+
+        return run
+
+    def inner(x: Any) -> Any:
+        return x * 2 + 1
+
+    def outer(x: Any) -> Any:
+        return inner(x)
+
+    compiled = evalframe.jit(outer, backend=looking)
+    for _ in range(3):
+        assert np.array_equal(compiled(np.arange(3.0)), outer(np.arange(3.0)))
+    gc.collect()
+    for frame, back in seen:
+        assert frame.f_code is inner.__code__ and frame.f_back is back and back.f_code is outer.__code__
+        assert frame.f_lineno == inner.__code__.co_firstlineno + 1 and frame.f_globals is globals()
+    assert len({id(frame) for frame, _ in seen}) == len(seen) == 8
+    seen.clear()
+    del frame, back
+    before = sys.getrefcount(inner), sys.getrefcount(inner.__code__)
+    for _ in range(50):
+        compiled(np.arange(3.0))
+        seen.clear()
+    assert (sys.getrefcount(inner), sys.getrefcount(inner.__code__)) == before
+
+
+def test_a_function_that_gets_other_code_in_a_call_of_its_graph_is_run_to_the_end() -> None:
+    changes = False
+
+    def changing(graph: Any, example_inputs: Any) -> Any:
+        def run(*inputs: Any) -> Any:
+            if changes:
+                inner.__code__ = other.__code__
+                gc.collect()
+                assert sys._getframe(1).f_code.co_name == "inner"
+            return graph(*inputs)
+
+        return run
+
+    def inner(x: Any) -> Any:
+        return x * 2 + 1
+
+    def other(x: Any) -> Any:
+        return x * 3
+
+    captured = evalframe.jit(lambda x: inner(x), backend=changing)
+    for _ in range(4):
+        assert np.array_equal(captured(np.arange(3.0)), np.arange(3.0) * 2 + 1)
+    changes = True
+    assert np.array_equal(captured(np.arange(3.0)), np.arange(3.0) * 2 + 1)
+    changes = False
+    for _ in range(3):
+        assert np.array_equal(captured(np.arange(3.0)), np.arange(3.0) * 3)

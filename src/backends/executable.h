@@ -29,7 +29,7 @@ class Position {
  public:
   virtual ~Position() = default;
   virtual void at(int32_t node) = 0;
-  // The same for what is done in the place of several nodes at once.
+  // The same for what is done in the place of several nodes at once, or without those around it.
   virtual void in(graph::Origin place) = 0;
 };
 

@@ -370,6 +370,7 @@ class Python final : public Executable {
     Planner planner(graph_, exit_at_, of_torch_ ? torch_effects_of(graph_) : effects_of(graph_), of_torch_);
     stretches_ = planner.run();
     find_dead_of_functions();
+    end_ = exit_at_(static_cast<int32_t>(graph_.nodes.size()));
     if (of_torch_) backend_ = Ref::borrow(backend);
     const Ref compiled = of_torch_ ? Ref::borrow(backend) : helper("compiled");
     if (!compiled) return false;
@@ -402,7 +403,7 @@ class Python final : public Executable {
   }
 
   Outcome run(PyObject* const* inputs, Position& position, int32_t leave_before) override {
-    Run run{inputs, position, leave_before, std::vector<Ref>(graph_.nodes.size()), {}};
+    Run run(*this, inputs, position, leave_before);
     // Inside of a transformation of torch.func the same calls do something else.
     const bool transformed = of_torch_ && torch::transforms_are_active();
     for (Stretch& stretch : stretches_) {
@@ -411,7 +412,7 @@ class Python final : public Executable {
       if (leave_before == stretch.begin) return leave(run, stretch.begin, false), std::move(run.outcome);
       const bool done = stretch.function && !leaves_inside && !transformed ? run_function(run, stretch) : run_nodes(run, stretch);
       if (!done) return std::move(run.outcome);
-      for (const int32_t dead : run.has_nodes ? stretch.dead : stretch.dead_of_functions) run.results[dead].reset();
+      for (const int32_t dead : run.results.has_nodes ? stretch.dead : stretch.dead_of_functions) run.results[dead].reset();
     }
     leave(run, static_cast<int32_t>(graph_.nodes.size()), false);
     return std::move(run.outcome);
@@ -430,13 +431,33 @@ class Python final : public Executable {
   }
 
  private:
+  // The nodes' values, in memory that one run leaves to the next, empty.
+  class Results {
+   public:
+    explicit Results(Python& of) : of_(of), values_(std::move(of.spare_)) { values_.resize(of.graph_.nodes.size()); }
+    Results(const Results&) = delete;
+    Results& operator=(const Results&) = delete;
+    ~Results() {
+      if (has_nodes) std::ranges::for_each(values_, &Ref::reset);
+      else for (const int32_t node : of_.given_by_functions_) values_[node].reset();
+      of_.spare_ = std::move(values_);
+    }
+    Ref& operator[](size_t node) { return values_[node]; }
+    const Ref& operator[](size_t node) const { return values_[node]; }
+    bool has_nodes = false;  // others than functions return
+
+   private:
+    Python& of_;
+    std::vector<Ref> values_;
+  };
+
   struct Run {
+    Run(Python& of, PyObject* const* given, Position& where, int32_t before) : inputs(given), position(where), leave_before(before), results(of) {}
     PyObject* const* inputs;
     Position& position;
     int32_t leave_before;
-    std::vector<Ref> results;
+    Results results;
     Outcome outcome;
-    bool has_nodes = false;  // others than functions return
   };
 
   void find_dead_of_functions() {
@@ -444,6 +465,7 @@ class Python final : public Executable {
     for (Stretch& stretch : stretches_) {
       for (const std::vector<int32_t>* known : {&stretch.outputs, &stretch.late, &stretch.apart}) {
         for (const int32_t node : *known) is_known[node] = 1;
+        given_by_functions_.insert(given_by_functions_.end(), known->begin(), known->end());
       }
       std::ranges::copy_if(stretch.dead, std::back_inserter(stretch.dead_of_functions), [&](int32_t node) { return is_known[node] != 0; });
     }
@@ -545,11 +567,13 @@ class Python final : public Executable {
   void leave(Run& run, int32_t node, bool raised) const {
     run.outcome.node = node;
     run.outcome.raised = raised;
-    for (const Operand operand : exit_at_(node).values) run.outcome.values.push_back(Ref::borrow(object(run, operand)));
+    const bool at_end = node == static_cast<int32_t>(graph_.nodes.size());
+    const graph::ExitPoint inside = at_end ? graph::ExitPoint() : exit_at_(node);
+    for (const Operand operand : at_end ? end_.values : inside.values) run.outcome.values.push_back(Ref::borrow(object(run, operand)));
   }
 
   enum class Ran : uint8_t { kDone, kCheckFailed, kRaised };
-  Ran run_one(Run& run, int32_t index) const {
+  Ran run_one(Run& run, int32_t index, bool alone = false) const {
     const Node& node = graph_.nodes[index];
     std::vector<PyObject*> operands;
     for (const Operand operand : operands_of(graph_, index)) operands.push_back(object(run, operand));
@@ -558,14 +582,15 @@ class Python final : public Executable {
       run.results[index] = Ref::borrow(Py_None);
       return Ran::kDone;
     }
-    run.position.at(index);
+    if (alone) run.position.in(node.origin);
+    else run.position.at(index);
     run.results[index] = call_node(graph_, node, operands.data());
     return run.results[index] ? Ran::kDone : Ran::kRaised;
   }
 
   // False: the graph was left.
   bool run_nodes(Run& run, const Stretch& stretch) const {
-    run.has_nodes = true;
+    run.results.has_nodes = true;
     for (int32_t node = stretch.begin; node < stretch.end; node++) {
       if (run.results[node] && is_apart(stretch, node)) continue;
       const Ran ran = node == run.leave_before ? Ran::kCheckFailed : run_one(run, node);
@@ -715,7 +740,7 @@ class Python final : public Executable {
   }
 
   bool run_late(Run& run, const Stretch& stretch) const {
-    return std::all_of(stretch.late.begin(), stretch.late.end(), [&](int32_t node) { return run_one(run, node) == Ran::kDone; });
+    return std::all_of(stretch.late.begin(), stretch.late.end(), [&](int32_t node) { return run_one(run, node, true) == Ran::kDone; });
   }
 
   void raise_failure(const Stretch& stretch, const std::string& problem, const Ref& cause) const {
@@ -733,6 +758,9 @@ class Python final : public Executable {
   Ref backend_;  // torch's
   const bool records_gradients_;
   std::vector<Stretch> stretches_;
+  graph::ExitPoint end_;
+  std::vector<int32_t> given_by_functions_;  // nodes whose values they return, and what is made of these
+  std::vector<Ref> spare_;                   // see Results
 };
 
 }  // namespace

@@ -186,6 +186,20 @@ std::optional<DictPlace> dict_place(PyObject* object) {
 
 bool may_have_values_alone(PyObject* object) { return has_inline_values(Py_TYPE(object)) && has_values_alone(object); }
 
+std::vector<Word> words_of_values(PyObject* object) {
+  constexpr uint64_t kMost = 16;
+  // 3.13 counts them elsewhere.
+  if (layout::k313 || !may_have_values_alone(object)) return {};
+  const uint64_t count = instance_names(Py_TYPE(object));
+  if (count > kMost) return {};
+  const auto* const pointers = reinterpret_cast<PyObject* const*>(object);
+  PyObject* const* const values = inline_values(object);
+  std::vector<Word> words = {word_at(pointers - (layout::k311 ? 4 : 3))};
+  // Before the values stands how many there are, behind the order in which they came: one that comes or goes changes that.
+  for (PyObject* const* at = values - 1; at != values + count; at++) words.push_back(word_at(at));
+  return words;
+}
+
 bool dict_comes_first(PyTypeObject* type, PyObject* name) {
   PyObject* found;
   return find_in_class(type, name, found) && !may_become_descriptor(found) && !(found && Py_TYPE(found)->tp_descr_set);

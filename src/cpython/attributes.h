@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/ref.h"
+#include "core/word.h"
 #include "cpython/layout.h"
 
 namespace evalframe::cpython {
@@ -141,6 +143,9 @@ inline bool values_are_shared(PyObject* object) { return layout::k313 && reinter
 inline bool has_values_alone(PyObject* object) { return inline_values(object) && !values_are_shared(object); }
 // ... of any object's, as long as its class has kHasInlineValues.
 bool may_have_values_alone(PyObject* object);
+// Of an object without a dict the words that tell of all of its values, as long as its class has this version: the first leads to the others. None: they
+// are too many, or nothing does.
+std::vector<Word> words_of_values(PyObject* object);
 
 // A value was put where there was none: dicts made of the values have them in the order in which they came.
 inline void note_insertion(PyObject** values, uint64_t index) {

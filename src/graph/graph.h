@@ -59,6 +59,7 @@ struct Operand {
 struct Origin {
   int32_t frame = 0;        // index into Graph::frames
   int32_t instruction = 0;  // canonical instruction index in that frame's code
+  bool operator==(const Origin&) const = default;
 };
 
 struct Node {

@@ -416,7 +416,7 @@ bool GuardTable::take_surroundings(const GuardTable& other) {
     }
   }
   for (const Ref& module : other.modules) require_module(module.get());
-  for (const torch::State& state : other.states) states.push_back({Ref::borrow(state.callable.get()), Ref::borrow(state.wanted.get()), state.text, state.getter, state.number});
+  for (const torch::State& state : other.states) states.push_back({Ref::borrow(state.callable.get()), Ref::borrow(state.wanted.get()), state.text, state.getter, state.number, state.is_told});
   for (const DictGuard& guard : other.dicts) {
     for (const auto& [name, value] : guard.names) {
       require_name(guard.dict.get(), name.get(), value.get());

@@ -198,7 +198,8 @@ void Objects::clear() {
 
 // --- the program -----------------------------------------------------------------------------------------------------
 
-Program::Program(const GuardTable& table) : table_(table), count_(static_cast<int32_t>(table.sources.size())) {
+Program::Program(const GuardTable& table)
+    : table_(table), count_(static_cast<int32_t>(table.sources.size())), asks_thread_(std::ranges::any_of(table.states, &torch::State::is_told)) {
   auto add = [&](const Source& source, const Fact& fact, int32_t number, bool again) {
     steps_.push_back({source.reach, fact.check, again, fact.fixes_number(), fact.meta.rank, number, source.parent, source.frame, source.index, fact.array_flags,
                       fact.other, fact.type_version, fact.contents.get(), source.object.get(), fact.want.get(), fact.length, fact.tensor.get()});
@@ -252,15 +253,22 @@ void Program::learn_surroundings() const {
   for (const DictGuard& guard : table_.dicts) surroundings_.push_back(cpython::word_of_version(guard.dict.get()));
 }
 
-// Functions, modules, states and names; `line` is that of the first which fails, or how many there are.
-[[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
-  const bool known = !surroundings_.empty() && std::ranges::all_of(surroundings_, is_unchanged);
-  if (!known && !check_functions(line)) return false;
-  line = static_cast<int32_t>(table_.functions.size() + table_.modules.size());
+inline bool Program::check_states(int32_t& line) const {
+  const bool told = asks_thread_ && thread_.hold();
   for (const torch::State& state : table_.states) {
-    if (!state_holds(state)) return false;
+    if (!(told && state.is_told) && !state_holds(state)) return false;
     line++;
   }
+  if (asks_thread_ && !told) thread_.learn();
+  return true;
+}
+
+// Functions, modules, states and names; `line` is that of the first which fails, or how many there are.
+[[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
+  const bool known = !surroundings_.empty() && are_unchanged(surroundings_.data(), surroundings_.data() + surroundings_.size());
+  if (!known && !check_functions(line)) return false;
+  line = static_cast<int32_t>(table_.functions.size() + table_.modules.size());
+  if (!check_states(line)) return false;
   if (known) return line = surroundings_count_, true;
   if (!check_names(line)) return false;
   surroundings_count_ = line;

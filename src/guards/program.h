@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cpython/attributes.h"
+#include "frontends/torch/thread_words.h"
 #include "guards/failures.h"
 #include "guards/guards.h"
 #include "guards/shortcut.h"
@@ -100,6 +101,7 @@ class Program {
   bool check_steps(PyObject* const* const* frames, Objects& objects, Failures* failures, int32_t line) const;
   bool check_surroundings(int32_t& line) const;
   bool check_functions(int32_t& line) const;
+  bool check_states(int32_t& line) const;
   bool check_names(int32_t& line) const;
   void learn_surroundings() const;
   void note_surroundings(int32_t line, Failures& failures) const;
@@ -112,8 +114,10 @@ class Program {
   std::vector<int32_t> owned_;  // those of them that aren't slots
   std::vector<int32_t> kept_;   // ... and are read behind a check; filled once
   bool only_slots_ = true;
+  const bool asks_thread_;  // some of the states are told by its words
   mutable std::vector<Word> surroundings_;  // as functions, modules and dicts of names lay when they held; empty: they have to be looked at
   mutable int32_t surroundings_count_ = 0;  // how many they and the states are
+  mutable torch::ThreadWords thread_;  // of the last one in which all states held
   mutable Shortcut shortcut_;
 };
 

@@ -2,7 +2,8 @@
 #include "guards/shortcut.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 
 #include "guards/steps.h"
 
@@ -52,8 +53,7 @@ class NoCollection {
 class Shortcut::Maker {
  public:
   Maker(const std::vector<Step>& steps, int32_t sources, PyObject* const* items, const std::vector<uint8_t>& restless, const std::vector<uint8_t>& read)
-      : steps_(steps), items_(items), restless_(restless), read_(read), states_(sources) {
-    made_.kept.resize(sources);
+      : steps_(steps), items_(items), restless_(restless), read_(read), states_(sources), kept_(sources) {
     for (const Step& step : steps) {
       const bool through_dict = step.reach == Reach::kItem || step.reach == Reach::kAttribute || step.reach == Reach::kMethod;
       if (!step.again && step.parent >= 0 && through_dict) states_[step.parent].is_asked = true;
@@ -66,24 +66,49 @@ class Shortcut::Maker {
     for (size_t i = 0; i < steps_.size(); i++) {
       const Step& step = steps_[i];
       const bool is_read = !step.again && !begin(step, static_cast<int32_t>(i));
-      if (!is_read && !is_implied(step) && !tell_tensor(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
+      if (!is_read && !is_implied(step) && !tell_tensor(step) && !tell_class(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
     }
-    for (const Step& step : steps_) {
-      if (step.again || step.reach == Reach::kSlot) continue;
-      const bool is_read = read_.empty() || read_[step.source], is_kept = made_.kept[step.source];
-      if (is_read && is_kept) made_.taken.push_back(step.source);
-      if (!is_read && !is_kept) made_.dropped.push_back(step.source);
-    }
+    end_words();
+    own();
+    keep();
     return std::move(made_);
   }
 
  private:
+  // How many words of a run of them, each leading to the next, have to be as they were before something is read.
+  struct Depth {
+    int32_t run = -1, value = 0;
+  };
   struct State {
     bool is_asked = false;   // what it has is asked for
     bool is_stable = false;  // the very object, if the marks so far hold
     bool is_known = false;   // ... or one in its place
     bool tells_contents = false, tells_attributes = false, has_no_dict = false;
+    Depth object = {}, contents = {};  // of its own memory; of what is in the dict or has been found in its attributes
   };
+
+  void own() {
+    for (const Step& step : steps_) {
+      if (step.again || step.reach == Reach::kSlot) continue;
+      const bool is_read = read_.empty() || read_[step.source], is_kept = kept_[step.source];
+      if (is_read && is_kept) made_.kept.emplace_back(step.source, std::exchange(kept_[step.source], nullptr));
+      if (!is_read && !is_kept) made_.dropped.push_back(step.source);
+    }
+    made_.owned = made_.kept.size();
+  }
+
+  // What the marks look at besides.
+  void keep() {
+    const auto keep_one = [&](int32_t source) {
+      if (source >= 0 && kept_[source]) made_.kept.emplace_back(source, std::exchange(kept_[source], nullptr));
+    };
+    for (const Mark& mark : made_.marks) {
+      keep_one(mark.source);
+      if (mark.step < 0) continue;
+      keep_one(steps_[mark.step].parent);
+      keep_one(steps_[mark.step].other);
+    }
+  }
 
   static bool asks_for_dict(Check check) {
     return check == Check::kLength || check == Check::kKeys || check == Check::kHas || check == Check::kHasNot || check == Check::kLacks || check == Check::kApart;
@@ -93,9 +118,10 @@ class Shortcut::Maker {
   bool begin(const Step& step, int32_t number) {
     State& state = states_[step.source];
     PyObject* const object = items_[step.source];
-    state.is_stable = is_stable(step, object) || tell_field(step, object);
+    if ((state.is_stable = is_stable(step, object))) state.object = depth_of(step);
+    else state.is_stable = tell_field(step, object);
     state.is_known = state.is_stable;
-    if (state.is_stable) made_.kept[step.source] = object;
+    if (state.is_stable) kept_[step.source] = object;
     else mark({.what = What::kRead, .source = step.source, .step = number});
     if (!state.is_asked || restless_[step.source]) return state.is_stable;
     if (PyDict_Check(object)) tell_contents(step.source, object);
@@ -103,15 +129,37 @@ class Shortcut::Maker {
     return state.is_stable;
   }
 
-  void mark(Mark mark) { made_.marks.push_back(mark); }
+  void mark(Mark mark) {
+    if (mark.what != What::kWords) end_words();
+    made_.marks.push_back(mark);
+  }
 
-  // Of many objects one class's version is asked for once.
-  void tell(int32_t source, const Word& word) {
-    if (!told_.insert(word.at).second) return;
-    if (made_.marks.empty() || made_.marks.back().what != What::kWords) mark({.what = What::kWords, .source = source, .first = static_cast<int32_t>(made_.words.size())});
-    made_.marks.back().count++;
-    made_.words.push_back(word);
-    made_.of_words.push_back(source);
+  // Before the run of words that ends here all others have been looked at.
+  int32_t value(const Depth& depth) const { return depth.run == run_ ? depth.value : 0; }
+  Depth behind(int32_t depth) const { return {run_, depth + 1}; }
+
+  // Of many objects one class's version is asked for once. Gives the depth at which it is.
+  int32_t tell(int32_t source, const Word& word, int32_t depth) {
+    const auto [found, is_new] = told_.try_emplace(word.at, Depth{run_, depth});
+    if (!is_new) return found->second.run == run_ ? found->second.value : -1;
+    waiting_.push_back({word, source, depth});
+    return depth;
+  }
+
+  // A run of words is looked at in batches, by depth.
+  void end_words() {
+    if (waiting_.empty()) return;
+    std::ranges::stable_sort(waiting_, {}, &Told::depth);
+    made_.marks.push_back({.what = What::kWords, .source = waiting_[0].source, .first = static_cast<int32_t>(made_.ends.size())});
+    for (size_t i = 0; i < waiting_.size(); i++) {
+      made_.words.push_back(waiting_[i].word);
+      made_.of_words.push_back(waiting_[i].source);
+      if (i + 1 < waiting_.size() && waiting_[i + 1].depth == waiting_[i].depth) continue;
+      made_.ends.push_back(static_cast<int32_t>(made_.words.size()));
+      made_.marks.back().count++;
+    }
+    waiting_.clear();
+    run_++;
   }
 
   bool tell_field(const Step& step, PyObject* object) {
@@ -119,11 +167,14 @@ class Shortcut::Maker {
     PyObject* const holder = holder_of(step, items_);
     const Py_ssize_t offset = step.reach == Reach::kCell ? offsetof(PyCellObject, ob_ref) : offset_of_field(step, holder);
     if (offset < 0 || !points_to(field(holder, offset), object)) return false;
+    int32_t depth = 0;
     if (holder != step.object) {
       if (restless_[step.parent]) return false;
       know(step.parent, holder);
+      const State& parent = states_[step.parent];
+      depth = std::max(value(parent.object), value(parent.contents));
     }
-    tell(step.source, field(holder, offset));
+    states_[step.source].object = behind(tell(step.source, field(holder, offset), depth));
     return true;
   }
 
@@ -131,10 +182,25 @@ class Shortcut::Maker {
   bool tell_tensor(const Step& step) {
     if (step.check != Check::kTensor || !states_[step.source].is_stable || restless_[step.source]) return false;
     PyObject* const tensor = items_[step.source];
-    const std::vector<Word> words = torch::words_of(tensor, *step.tensor);
+    const std::vector<torch::TensorWord> words = torch::words_of(tensor, *step.tensor);
     if (words.empty()) return false;
-    tell(step.source, class_of(tensor));
-    for (const Word& word : words) tell(step.source, word);
+    const int32_t depth = value(states_[step.source].object);
+    tell(step.source, class_of(tensor), depth);
+    for (const auto& [word, pointers] : words) tell(step.source, word, depth + pointers);
+    return true;
+  }
+
+  // Of the very object what its class is, or of the very class that it hasn't changed.
+  bool tell_class(const Step& step) {
+    if (!states_[step.source].is_known || restless_[step.source]) return false;
+    PyObject* const object = items_[step.source];
+    const bool is_class = step.check == Check::kClassVersion;
+    if (!is_class && step.check != Check::kType && step.check != Check::kTypeVersion) return false;
+    auto* const type = is_class ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object);
+    if (step.check != Check::kType && !cpython::type_version(type)) return false;
+    int32_t depth = value(states_[step.source].object);
+    if (!is_class) depth = tell(step.source, class_of(object), depth) + 1;
+    if (step.check != Check::kType) tell(step.source, cpython::word_of_version(type), depth);
     return true;
   }
 
@@ -149,23 +215,32 @@ class Shortcut::Maker {
 
   void tell_contents(int32_t source, PyObject* dict) {
     if (!cpython::version_tells_all(dict)) return;
-    states_[source].tells_contents = true;
+    State& state = states_[source];
+    state.tells_contents = true;
     know(source, dict);
-    const bool keeps_class = states_[source].is_stable && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict));
-    if (!keeps_class) tell(source, class_of(dict));
-    tell(source, cpython::word_of_version(dict));
+    const bool keeps_class = state.is_stable && (PyDict_CheckExact(dict) || PyODict_CheckExact(dict));
+    int32_t depth = value(state.object);
+    if (!keeps_class) depth = std::max(depth, tell(source, class_of(dict), depth));
+    state.contents = behind(std::max(depth, tell(source, cpython::word_of_version(dict), depth)));
   }
 
   void tell_attributes(int32_t source, PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     const std::optional<cpython::DictPlace> place = PyType_Check(object) ? std::nullopt : cpython::dict_place(object);
-    if (!place || !cpython::type_version(type)) return tell_values(source, object);
+    const std::vector<Word> values = place ? std::vector<Word>() : cpython::words_of_values(object);
+    if ((!place && values.empty()) || !cpython::type_version(type)) return tell_values(source, object);
     know(source, object);
-    states_[source].tells_attributes = true;
-    tell(source, class_of(object));
-    tell(source, cpython::word_of_version(type));
-    if (place->offset) tell(source, field(object, place->offset));
-    if (place->dict) tell(source, cpython::word_of_version(place->dict));
+    State& state = states_[source];
+    state.tells_attributes = true;
+    const int32_t depth = value(state.object), of_class = tell(source, class_of(object), depth), of_type = tell(source, cpython::word_of_version(type), of_class + 1);
+    int32_t deepest = std::max({depth, of_class, of_type});
+    const cpython::DictPlace own = place.value_or(cpython::DictPlace{});
+    const int32_t leads = own.offset ? tell(source, field(object, own.offset), depth) : depth;
+    deepest = std::max(deepest, leads);
+    if (own.dict) deepest = std::max(deepest, tell(source, cpython::word_of_version(own.dict), leads + 1));
+    // The first is what leads to the others.
+    for (size_t i = 0; i < values.size(); i++) deepest = std::max(deepest, tell(source, values[i], i ? depth + 1 : depth));
+    state.contents = behind(deepest);
   }
 
   void tell_values(int32_t source, PyObject* object) {
@@ -188,8 +263,16 @@ class Shortcut::Maker {
     }
   }
 
+  // Of an object that is_stable holds for, as it is reached so.
+  Depth depth_of(const Step& step) const {
+    if (step.reach == Reach::kObject) return {};
+    const State& parent = states_[step.parent];
+    return PyTuple_Check(items_[step.parent]) && step.reach == Reach::kItem ? parent.object : parent.contents;
+  }
+
   static bool is_of_dict(PyObject* container, PyObject* name, PyObject* object) {
     PyObject* const dict = cpython::own_dict(container);
+    if (!dict && cpython::may_have_values_alone(container)) return cpython::dict_comes_first(Py_TYPE(container), name) && cpython::own_value(container, name) == object;
     if (object == dict && cpython::gives_its_dict(Py_TYPE(container))) return PyUnicode_CompareWithASCIIString(name, "__dict__") == 0;
     return dict && cpython::dict_comes_first(Py_TYPE(container), name) && cpython::item_of_key(dict, name) == object;
   }
@@ -229,8 +312,15 @@ class Shortcut::Maker {
   PyObject* const* items_;
   const std::vector<uint8_t>& restless_;
   const std::vector<uint8_t>& read_;
+  struct Told {
+    Word word;
+    int32_t source, depth;
+  };
   std::vector<State> states_;
-  std::unordered_set<const void*> told_;
+  std::vector<PyObject*> kept_;  // by source; null: read anew
+  std::unordered_map<const void*, Depth> told_;
+  std::vector<Told> waiting_;  // of the run
+  int32_t run_ = 0;
   Made made_;
 };
 
@@ -257,11 +347,15 @@ void Shortcut::give_up() {
   tries_ = kMostTries + 1;
 }
 
-// The place of the first that has changed, or `count`.
-inline int32_t Shortcut::changed(const Word* words, int32_t count) {
-  int32_t at = 0;
-  while (at < count && is_unchanged(words[at])) at++;
-  return at;
+// Null: none has.
+inline const Word* Shortcut::changed_in(const Mark& mark) const {
+  const Word* begin = made_.words.data() + (mark.first ? made_.ends[mark.first - 1] : 0);
+  for (int32_t i = mark.first; i < mark.first + mark.count; i++) {
+    const Word* const end = made_.words.data() + made_.ends[i];
+    if (!are_unchanged(begin, end)) [[unlikely]] return std::find_if_not(begin, end, is_unchanged);
+    begin = end;
+  }
+  return nullptr;
 }
 
 void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const {
@@ -273,16 +367,16 @@ void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObje
 
 bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* frames, PyObject** items) const {
   const NoCollection no_collection;
-  std::copy(made_.kept.begin(), made_.kept.end(), items);
+  for (const auto& [source, object] : made_.kept) items[source] = object;
   cpython::OwnNames names;
   for (const Mark& mark : made_.marks) {
     bool good = false;
     failed_ = mark.source;
     switch (mark.what) {
       case What::kWords: {
-        const int32_t place = changed(&made_.words[mark.first], mark.count);
-        good = place == mark.count;
-        if (!good) failed_ = made_.of_words[mark.first + place];
+        const Word* const changed = changed_in(mark);
+        good = !changed;
+        if (changed) failed_ = made_.of_words[changed - made_.words.data()];
         break;
       }
       case What::kRead: {
@@ -300,7 +394,7 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
     release(steps, mark, items);
     return false;
   }
-  for (const int32_t source : made_.taken) Py_INCREF(items[source]);
+  for (size_t i = 0; i < made_.owned; i++) Py_INCREF(made_.kept[i].second);
   for (const int32_t source : made_.dropped) Py_DECREF(items[source]);
   failed_ = -1;
   served_++;

@@ -2,6 +2,7 @@
 // them is as it was, and isn't looked at again.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/word.h"
@@ -29,7 +30,7 @@ class Shortcut {
     kRead,    // of `step` the object, and what it asks
     kFact,    // what `step` asks
     kSame,    // the source is `object`
-    kWords,   // `count` words from `first` on, of objects that are the very ones
+    kWords,   // `count` batches of words from `first` on, of objects that are the very ones
     kNoDict,  // of `object` its class, and that it has its attributes in itself
   };
   struct Mark {
@@ -41,15 +42,17 @@ class Shortcut {
   };
   struct Made {
     std::vector<Mark> marks;  // in the order of the sources
-    std::vector<Word> words;  // versions of dicts and classes, pointers, the numbers of tensors: each is there if those before it are as they were
+    std::vector<Word> words;  // versions of dicts and classes, pointers, the numbers of tensors: those of a batch are there if the batches before are as they were
     std::vector<int32_t> of_words;  // their sources
-    std::vector<PyObject*> kept;  // by source; null: read anew
-    std::vector<int32_t> taken, dropped;  // sources that are kept and that `items` is to own; that are reached, and that it isn't to own
+    std::vector<int32_t> ends;      // of batches, in `words`
+    std::vector<std::pair<int32_t, PyObject*>> kept;  // sources that aren't read anew, of which marks or who calls want the objects
+    size_t owned = 0;                                 // the first of these, which `items` is to own
+    std::vector<int32_t> dropped;                     // sources that are reached, and that it isn't to own
   };
   class Maker;
 
   void give_up();
-  static int32_t changed(const Word* words, int32_t count);
+  const Word* changed_in(const Mark& mark) const;
   void release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const;
 
   Made made_;

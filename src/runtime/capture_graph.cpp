@@ -22,7 +22,7 @@ backends::Outcome Capture::run_nodes(PyThreadState* thread, Compilation& compila
   const recorder::Recording& recording = *compilation.recording;
   if (recording.graph.nodes.empty()) return {.node = 0};
   const Inputs inputs(recording, objects);
-  ReplayPosition position(thread, recording, &chain);
+  ReplayPosition position(thread, recording, compilation.frames, &chain);
   backends::Outcome outcome = compilation.executable->run(inputs.data(), position, leave_before);
   if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
   return outcome;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "backends/native/code/kernel.h"
@@ -22,7 +23,7 @@ class Capture::Trial {
     if (!entries_) return;
     if (waited_ != runs_that_tell_nothing()) return stop();
     if (is_of(entries)) {
-      if (whole_ && entries_->trial.add(watch_.seconds() / turns_)) stop();
+      if (whole_ && entries_->trial.add(watch_->seconds() / turns_)) stop();
     } else {
       whole_ = whole_ && is_in_loop(entries.place);
     }
@@ -39,7 +40,7 @@ class Capture::Trial {
     whole_ = true;
     turns_ = 1;
     waited_ = runs_that_tell_nothing();
-    watch_ = Stopwatch();
+    watch_.emplace();
     return entries.trial.runs_next();
   }
 
@@ -54,7 +55,7 @@ class Capture::Trial {
   bool whole_ = false;
   int32_t turns_ = 1;
   uint64_t waited_ = 0;  // such runs, when the turn began
-  Stopwatch watch_;
+  std::optional<Stopwatch> watch_;  // of the present turn
 };
 
 // Times the turns of a module's loop, and has the evaluator run a few of them for comparison.
@@ -71,7 +72,7 @@ class Capture::TurnTimes {
     turns_ = 1;
     compiled_before_ = seconds_compiled();
     own_.emplace();
-    watch_ = Stopwatch();
+    watch_.emplace();
     return kind_ == Kind::kPlain;
   }
   // What the present turn is, and how many of them there are until the next arrival.
@@ -82,7 +83,7 @@ class Capture::TurnTimes {
  private:
   enum class Kind : uint8_t { kServed, kPlain, kRecorded };
   void add() {
-    const double seconds = watch_.seconds() - (seconds_compiled() - compiled_before_);
+    const double seconds = watch_->seconds() - (seconds_compiled() - compiled_before_);
     if (kind_ == Kind::kRecorded) return measure_->add_recorded(seconds, own_->of(seconds));
     if (kind_ == Kind::kPlain) return measure_->add_plain(seconds);
     for (int32_t i = 0; i < turns_; i++) measure_->add_served(seconds / turns_);
@@ -95,7 +96,7 @@ class Capture::TurnTimes {
   int32_t turns_ = 0;
   double compiled_before_ = 0;
   std::optional<OwnSeconds> own_;
-  Stopwatch watch_;
+  std::optional<Stopwatch> watch_;  // of the present turn
 };
 
 // A region for a place, and what it was made of.

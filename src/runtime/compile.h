@@ -11,6 +11,7 @@
 #include "guards/program.h"
 #include "recorder/recording.h"
 #include "runtime/measure.h"
+#include "runtime/place_frames.h"
 #include "runtime/settings.h"
 
 namespace evalframe::runtime {
@@ -34,6 +35,7 @@ struct Compilation : Holdable {
   std::unique_ptr<recorder::Recording> recording;
   guards::Program guards;
   std::unique_ptr<backends::Executable> executable;
+  PlaceFrames frames;       // that are there while it runs
   std::string backend;      // the one that serves
   std::string fallback;     // why it isn't the one that was asked for; empty: it is
   double compile_seconds = 0;

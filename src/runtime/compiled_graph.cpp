@@ -32,7 +32,7 @@ Ref CompiledGraph::call(const std::vector<Borrowed>& inputs, LeftState& left) co
   for (const Borrowed& input : inputs) objects.push_back(input.get());
   backends::Outcome outcome;
   {
-    ReplayPosition position(PyThreadState_Get(), recording);
+    ReplayPosition position(PyThreadState_Get(), recording, compilation_->frames);
     outcome = compilation_->executable->run(objects.data(), position, Capture::leave_before);
     if (outcome.raised && graph::was_asked_to_leave()) outcome.raised = false;
   }

@@ -123,16 +123,13 @@ Ref call_bound(JitObject* jit, PyObject* const* arguments, size_t flags, PyObjec
   if (quick.bind(reinterpret_cast<PyFunctionObject*>(jit->function), arguments, flags, names)) {
     return jit->capture->call(PyThreadState_Get(), quick.bound(), handled);
   }
-  constexpr int kFew = 32;
-  Ref few[kFew];
-  std::vector<Ref> many(code->co_nlocalsplus > kFew ? code->co_nlocalsplus : 0);
-  Ref* const bound = many.empty() ? few : many.data();
+  Few<Ref, 8> bound(static_cast<size_t>(code->co_nlocalsplus));
   *handled = false;
-  if (!evaluator::bind_arguments(jit->function, arguments, flags, names, bound)) {
+  if (!evaluator::bind_arguments(jit->function, arguments, flags, names, bound.data())) {
     *handled = PyErr_Occurred();
     return Ref();
   }
-  return jit->capture->call(PyThreadState_Get(), pointers(bound), handled);
+  return jit->capture->call(PyThreadState_Get(), pointers(bound.data()), handled);
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
@@ -259,9 +256,8 @@ namespace {
 // An object whose class has `_evalframe`, a tuple that begins with a jit object and what that is called with in the place of `self`.
 PyObject* call_stand_in(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   static PyObject* const attribute = PyUnicode_InternFromString("_evalframe");
-  const Ref told = Ref::steal(PyObject_GetAttr(self, attribute));
-  if (!told) return nullptr;
-  if (!PyTuple_CheckExact(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Format(PyExc_TypeError, "%.100s has no captured function", Py_TYPE(self)->tp_name);
+  const Ref told = Ref::borrow(_PyType_Lookup(Py_TYPE(self), attribute));
+  if (!told || !PyTuple_CheckExact(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Format(PyExc_TypeError, "%.100s has no captured function", Py_TYPE(self)->tp_name);
   const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
   Few<PyObject*, 16> given(static_cast<size_t>(all) + 1);
   given[0] = PyTuple_GET_ITEM(told.get(), 1);

@@ -1,6 +1,7 @@
 #include "runtime/replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "cpython/codec.h"
@@ -12,6 +13,35 @@
 namespace evalframe::runtime {
 
 void ReplayPosition::in(graph::Origin place) {
+  const bool is_alone = !chain_ || chain_->empty();
+  if (!is_alone) return stand_in(place);
+  leave();
+  const cpython::FrameRow* const row = known_.at(place);
+  if (row && (outermost_ = row->push(thread_))) {
+    row_ = row;
+    return;
+  }
+  stand_in(place);
+  if (!row && !live_.empty() && live_.back().graph_frame == place.frame) learn(place);
+}
+
+// The frames that are there are all that the place needs.
+void ReplayPosition::learn(graph::Origin place) {
+  cpython::FrameRow row;
+  for (const LiveFrame& live : live_) {
+    const int32_t instruction = &live == &live_.back() ? place.instruction : recording_.graph.frames[(&live + 1)->graph_frame].call_instruction;
+    if (!row.add(cpython::function_of(live.frame), live.code->instructions[instruction].offset)) return;
+  }
+  known_.add(place, std::move(row));
+}
+
+void ReplayPosition::leave() {
+  if (row_) std::exchange(row_, nullptr)->pop(thread_, outermost_);
+  pop_to(0);
+}
+
+void ReplayPosition::stand_in(graph::Origin place) {
+  if (row_) leave();
   const bool is_innermost = !live_.empty() && live_.back().graph_frame == place.frame;
   if (is_innermost || enter(place.frame)) set_line(live_.back(), place.instruction);
 }
@@ -66,7 +96,7 @@ void ReplayPosition::pop_to(size_t count) {
       live_.pop_back();
       continue;
     }
-    cpython::set_next(frame, 0, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
+    cpython::set_depth(frame, live_.back().code->code.as<PyCodeObject>()->co_nlocalsplus);
     live_.pop_back();
     cpython::pop_frame(thread_, frame);
   }

@@ -6,6 +6,7 @@
 #include "backends/executable.h"
 #include "recorder/recording.h"
 #include "runtime/chain.h"
+#include "runtime/place_frames.h"
 
 namespace evalframe::runtime {
 
@@ -13,10 +14,11 @@ namespace evalframe::runtime {
 // anew, and else in frames that are made when the first call needs them, without values in their slots.
 class ReplayPosition final : public backends::Position {
  public:
-  // chain: at the recording's start, or null or empty.
-  ReplayPosition(PyThreadState* thread, const recorder::Recording& recording, const Chain* chain = nullptr) : thread_(thread), recording_(recording), chain_(chain) {}
-  ~ReplayPosition() override { pop_to(0); }
-  void at(int32_t node) override { in(recording_.graph.nodes[node].origin); }
+  // chain: at the recording's start, or null or empty. They both outlive it, and so does `known`.
+  ReplayPosition(PyThreadState* thread, const recorder::Recording& recording, PlaceFrames& known, const Chain* chain = nullptr)
+      : thread_(thread), recording_(recording), known_(known), chain_(chain) {}
+  ~ReplayPosition() override { leave(); }
+  void at(int32_t node) override { stand_in(recording_.graph.nodes[node].origin); }
   void in(graph::Origin place) override;
 
  private:
@@ -27,6 +29,9 @@ class ReplayPosition final : public backends::Position {
     bool made;  // here
     cpython::Link link;
   };
+  void stand_in(graph::Origin place);
+  void learn(graph::Origin place);
+  void leave();
   bool enter(int32_t graph_frame);
   bool push(int32_t graph_frame);
   void set_line(LiveFrame& live, int32_t instruction);
@@ -34,8 +39,11 @@ class ReplayPosition final : public backends::Position {
 
   PyThreadState* thread_;
   const recorder::Recording& recording_;
+  PlaceFrames& known_;
   const Chain* const chain_;
   Few<LiveFrame, 8> live_;  // outermost first
+  const cpython::FrameRow* row_ = nullptr;  // in the place of these
+  cpython::Frame* outermost_ = nullptr;     // of the row
 };
 
 // Stores into names that were put off until this exit. False with an exception (memory).

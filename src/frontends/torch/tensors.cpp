@@ -1,7 +1,6 @@
 // Reads tensors through torch's own C entry points, which are looked for at run time and compared with Python's attributes first.
 #include "frontends/torch/tensors.h"
 
-#include <dlfcn.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include "core/object_text.h"
 #include "frontends/torch/default_device.h"
 #include "frontends/torch/names.h"
+#include "frontends/torch/symbols.h"
+#include "frontends/torch/thread_words.h"
 
 namespace evalframe::torch {
 
@@ -220,37 +221,29 @@ Layout layout_of(PyObject* tensor) {
   return has_rank && found.kind < keys && (keys - found.kind) % kWord == 0 ? found : Layout{.keys = keys};
 }
 
-// Tensors that differ by dtype, device or keys must differ by what lies there, and those made alike must not.
+// Tensors that differ by dtype, device or keys must differ by what lies there, and most of those made alike must not: bits that mean nothing
+// are as they were in memory that was somebody else's.
 void find_layout(const std::vector<Ref>& tensors) {
   Layout& layout = known().layout;
   const Layout found = layout_of(tensors[0].get());
   const std::vector<Ref> others = samples();
   if (!found.sizes || others.size() != tensors.size()) return;
+  size_t alike = 0;
   for (size_t i = 0; i < tensors.size(); i++) {
     if (layout_of(tensors[i].get()) != found) return;
     for (size_t k = 0; k < others.size(); k++) {
       const bool same = found.kind_of(impl_of(tensors[i].get())) == found.kind_of(impl_of(others[k].get()));
-      if (same ? !is_alike(tensors[i].get(), others[k].get()) : i == k) return;
+      if (same && !is_alike(tensors[i].get(), others[k].get())) return;
+      alike += same && i == k;
     }
   }
-  layout = found;
-}
-
-template <class Function>
-void find(Function& function, const char* name, const char* library_name = "libtorch_cpu.so") {
-  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  if (function) return;
-  // Python loads extension modules so that others don't see their symbols.
-  void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return;
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  dlclose(library);  // torch has it open
+  if (alike > tensors.size() / 2) layout = found;
 }
 
 // c10::TensorImpl::requires_grad, if it says of all tensors what Python says.
 void find_requires_grad(const std::vector<Ref>& tensors) {
   AsksImpl asks = nullptr;
-  find(asks, "_ZNK3c1010TensorImpl13requires_gradEv", "libc10.so");
+  find_symbol(asks, "_ZNK3c1010TensorImpl13requires_gradEv", "libc10.so");
   const bool agrees = asks && std::all_of(tensors.begin(), tensors.end(), [&](const Ref& tensor) { return asks(impl_of(tensor.get())) == is_true(tensor.get(), "requires_grad"); });
   if (agrees) known().impl_requires_grad = asks;
 }
@@ -269,7 +262,7 @@ std::vector<size_t> words_where(size_t begin, size_t end, Holds holds) {
 }
 
 // Found by what differs between tensors without gradients, some that were asked to have them, and results of these.
-Gradients gradients_of(const std::vector<Ref>& plain, const std::vector<Ref>& leaves, const std::vector<Ref>& results) {
+Gradients gradients_of(const std::vector<Ref>& plain, const std::vector<Ref>& leaves, const std::vector<Ref>& results, const Ref& changing) {
   const auto all = [](const std::vector<Ref>& tensors, auto holds) { return std::all_of(tensors.begin(), tensors.end(), holds); };
   const auto is_there = [&](size_t at) { return [=](const Ref& tensor) { return autograd_of(tensor, at) != nullptr; }; };
   const auto places = words_where(sizeof(uint64_t), known().layout.rank, [&](size_t at) {
@@ -280,9 +273,16 @@ Gradients gradients_of(const std::vector<Ref>& plain, const std::vector<Ref>& le
   for (const std::vector<Ref>* const tensors : {&leaves, &results}) {
     for (const Ref& tensor : *tensors) size = std::min(size, malloc_usable_size(const_cast<char*>(autograd_of(tensor, places[0]))));
   }
+  if (!autograd_of(changing, places[0]) || malloc_usable_size(const_cast<char*>(autograd_of(changing, places[0]))) < size) return {};
   const auto has = [&](size_t at) { return [=](const Ref& tensor) { return value_at(autograd_of(tensor, places[0]) + at) != 0; }; };
+  const auto seen_in = [&](const Ref& tensor) { return std::vector<char>(autograd_of(tensor, places[0]), autograd_of(tensor, places[0]) + size); };
+  // What lies behind it may look as if it were of that kind, but doesn't change when a tensor becomes a result.
+  const std::vector<char> before = seen_in(changing);
+  if (!Ref::steal(PyObject_CallMethod(changing.get(), "mul_", "O", leaves[0].get()))) return PyErr_Clear(), Gradients();
+  const std::vector<char> behind = seen_in(changing);
+  const auto comes = [&](size_t at) { return !value_at(before.data() + at) && value_at(behind.data() + at); };
   // A pointer, and perhaps what counts those that share it.
-  const std::vector<size_t> functions = words_where(sizeof(uint64_t), size, [&](size_t at) { return all(results, has(at)) && std::none_of(leaves.begin(), leaves.end(), has(at)); });
+  const std::vector<size_t> functions = words_where(sizeof(uint64_t), size, [&](size_t at) { return comes(at) && all(results, has(at)) && std::none_of(leaves.begin(), leaves.end(), has(at)); });
   if (functions.empty() || functions.back() - functions.front() > sizeof(uint64_t)) return {};
 
   const char* const block = autograd_of(leaves[0], places[0]);
@@ -301,7 +301,8 @@ void find_gradients() {
       "with torch.inference_mode(False), torch.enable_grad(), torch.device('cpu'):\n"
       "  leaves = [torch.empty(2, requires_grad=True), torch.nn.Parameter(torch.empty(3, 2)), torch.empty(4).requires_grad_()]\n"
       "  results = [leaves[0] * 1.0, leaves[1].t(), leaves[2][1:], leaves[2].sum()]\n"
-      "  plain = [torch.empty(2), torch.empty(3, dtype=torch.int64)]\n";
+      "  plain = [torch.empty(2), torch.empty(3, dtype=torch.int64)]\n"
+      "  changing = [torch.empty(2).requires_grad_().requires_grad_(False)]\n";
   const Ref globals = Ref::steal(PyDict_New()), torch = Ref::steal(PyImport_ImportModule("torch"));
   if (!globals || !torch || PyDict_SetItemString(globals.get(), "torch", torch.get()) < 0) return PyErr_Clear();
   if (!Ref::steal(PyRun_String(kMakes, Py_file_input, globals.get(), globals.get()))) return PyErr_Clear();
@@ -311,13 +312,13 @@ void find_gradients() {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(made); i++) tensors.push_back(Ref::borrow(PyList_GET_ITEM(made, i)));
     return tensors;
   };
-  known().gradients = gradients_of(list("plain"), list("leaves"), list("results"));
+  known().gradients = gradients_of(list("plain"), list("leaves"), list("results"), list("changing")[0]);
 }
 
 // at::functorch::getDynamicLayerStack, if it says what Python says, without a transformation and in one.
 void find_transforms() {
   const TransformStack& (*stack)() = nullptr;
-  find(stack, "_ZN2at9functorch20getDynamicLayerStackEv");
+  find_symbol(stack, "_ZN2at9functorch20getDynamicLayerStackEv");
   const Ref begin = attribute_of("torch._C._functorch", "_grad_increment_nesting"), end = attribute_of("torch._C._functorch", "_grad_decrement_nesting");
   if (!stack || !begin || !end) return;
   const auto agrees = [&] { return (stack().begin != stack().end) == (transform_depth() > 0); };
@@ -332,15 +333,15 @@ void find_transforms() {
 // Whether the entry points are there, and agree with Python on all samples.
 bool find_entry_points() {
   Torch& torch = known();
-  find(torch.dtype, "aoti_torch_get_dtype");
-  find(torch.device_index, "aoti_torch_get_device_index");
-  find(torch.rank, "aoti_torch_get_dim");
-  find(torch.sizes, "aoti_torch_get_sizes");
-  find(torch.strides, "aoti_torch_get_strides");
-  find(torch.storage_offset, "aoti_torch_get_storage_offset");
-  find(torch.element_count, "aoti_torch_get_numel");
-  find(torch.data, "aoti_torch_get_data_ptr");
-  find(torch.element_size, "aoti_torch_dtype_element_size");
+  find_symbol(torch.dtype, "aoti_torch_get_dtype");
+  find_symbol(torch.device_index, "aoti_torch_get_device_index");
+  find_symbol(torch.rank, "aoti_torch_get_dim");
+  find_symbol(torch.sizes, "aoti_torch_get_sizes");
+  find_symbol(torch.strides, "aoti_torch_get_strides");
+  find_symbol(torch.storage_offset, "aoti_torch_get_storage_offset");
+  find_symbol(torch.element_count, "aoti_torch_get_numel");
+  find_symbol(torch.data, "aoti_torch_get_data_ptr");
+  find_symbol(torch.element_size, "aoti_torch_dtype_element_size");
   PyObject* const flag = _PyType_Lookup(torch.tensor.as<PyTypeObject>(), Ref::steal(PyUnicode_InternFromString("requires_grad")).get());
   if (flag && Py_IS_TYPE(flag, &PyGetSetDescr_Type)) torch.requires_grad = reinterpret_cast<PyGetSetDescrObject*>(flag)->d_getset;
   if (!torch.dtype || !torch.device_index || !torch.rank || !torch.sizes || !torch.strides || !torch.requires_grad) return false;
@@ -598,16 +599,16 @@ static bool lies_as(PyObject* object, const Facts& facts) {
   return impl && all_numbers(impl, facts, is_unchanged) && requires_grad(object) == facts.requires_grad;
 }
 
-std::vector<Word> words_of(PyObject* tensor, const Facts& facts) {
+std::vector<TensorWord> words_of(PyObject* tensor, const Facts& facts) {
   const Gradients& gradients = known().gradients;
   if (facts.kind.empty() || !gradients.known || !lies_as(tensor, facts)) return {};
   const char* const impl = impl_of(tensor);
-  std::vector<Word> words = {word_at(handle_of(tensor)), word_at(impl + gradients.known)};
-  if (const auto* const autograd = reinterpret_cast<const char*>(words.back().value)) {
-    words.push_back(word_at(autograd + gradients.flag));
-    words.push_back(word_at(autograd + gradients.function));
+  std::vector<TensorWord> words = {{word_at(handle_of(tensor)), 0}, {word_at(impl + gradients.known), 1}};
+  if (const auto* const autograd = reinterpret_cast<const char*>(words.back().word.value)) {
+    words.push_back({word_at(autograd + gradients.flag), 2});
+    words.push_back({word_at(autograd + gradients.function), 2});
   }
-  all_numbers(impl, facts, [&](const Word& word) { return words.push_back(word), true; });
+  all_numbers(impl, facts, [&](const Word& word) { return words.push_back({word, 1}), true; });
   return words;
 }
 
@@ -704,7 +705,7 @@ int64_t Getter::number() const {
 // What Python's function asks, if it says so now.
 static Getter getter_of(Getter::Gives gives, const char* symbol, const char* library, const void* self, PyObject* said) {
   Getter getter{gives, nullptr, self};
-  find(getter.function, symbol, library);
+  find_symbol(getter.function, symbol, library);
   const int64_t number = PyLong_Check(said) ? PyLong_AsLongLong(said) : said != Py_None;
   return getter.function && getter.number() == number ? getter : Getter{};
 }
@@ -742,7 +743,7 @@ std::vector<State> present_kernels() {
   std::vector<State> states;
   static const void* const context = [] {
     const void* (*global_context)() = nullptr;
-    find(global_context, "_ZN2at13globalContextEv");
+    find_symbol(global_context, "_ZN2at13globalContextEv");
     return global_context ? global_context() : nullptr;
   }();
   for (const auto& [get, set, symbol] : kKernels) {
@@ -760,12 +761,17 @@ std::vector<State> present_states() {
   };
   const Ref guard = Ref::steal(PyObject_CallNoArgs(known().states.get()));
   if (!guard) PyErr_Clear();
+  const Ref dumped = guard ? Ref::steal(PyObject_CallMethod(guard.get(), "__getstate__", nullptr)) : Ref();
+  const char* const text = dumped && PyUnicode_Check(dumped.get()) ? PyUnicode_AsUTF8(dumped.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  const bool is_told = text && thread_words_tell(text);
   if (guard) add_state(states, attribute(guard.get(), "check"), "gradients, autocast, determinism and the default dtype are set as before");
   add(attribute_of("torch", "is_inference_mode_enabled"), "inference mode is as before", Gives::kBool, "_ZN3c1013InferenceMode10is_enabledEv", kCore);
   add(attribute_of("torch._C", "_len_torch_function_stack"), "as many modes see calls of torch", Gives::kCount, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", kCpu);
   add(attribute_of("torch._C", "_len_torch_dispatch_stack"), "as many modes see operations of torch", Gives::kCount, "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv", kCore);
-  if (default_device().get() != Py_None) add_state(states, Ref::borrow(asks_default_device()), "the default device is as before");
   add(attribute_of("torch._C", "_get_tracing_state"), "torch.jit.trace sees them as before", Gives::kPointer, "_ZN5torch3jit6tracer15getTracingStateEv", kCpu);
+  for (State& state : states) state.is_told = is_told;
+  if (default_device().get() != Py_None) add_state(states, Ref::borrow(asks_default_device()), "the default device is as before");
   return states;
 }
 
@@ -894,7 +900,7 @@ void leave_autocast() {
 
 bool records_gradients() {
   static bool (*asks)() = nullptr;
-  if (!asks) find(asks, "aoti_torch_grad_mode_is_enabled");
+  if (!asks) find_symbol(asks, "aoti_torch_grad_mode_is_enabled");
   if (asks) return asks();
   const Ref function = attribute_of("torch", "is_grad_enabled"), answer = function ? Ref::steal(PyObject_CallNoArgs(function.get())) : Ref();
   if (!answer) PyErr_Clear();
@@ -903,7 +909,7 @@ bool records_gradients() {
 
 void set_records_gradients(bool records) {
   static void (*sets)(bool) = nullptr;
-  if (!sets) find(sets, "aoti_torch_grad_mode_set_enabled");
+  if (!sets) find_symbol(sets, "aoti_torch_grad_mode_set_enabled");
   if (sets) return sets(records);
   const Ref function = attribute_of("torch._C", "_set_grad_enabled");
   if (!function || !Ref::steal(PyObject_CallOneArg(function.get(), records ? Py_True : Py_False))) PyErr_Clear();

@@ -63,9 +63,12 @@ constexpr int64_t kLeastVarying = 2;
 // varies: by dimension, as in Facts. None does where the tensor's memory can't be looked at.
 std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> varies = {});
 bool has_facts(PyObject* object, const Facts& facts);
-// By which words of memory a tensor that has the facts goes on having them, besides its class: each is there if those before it are as they were.
-// None: torch has to be asked.
-std::vector<Word> words_of(PyObject* tensor, const Facts& facts);
+// By which words of memory a tensor that has the facts goes on having them, besides its class. None: torch has to be asked.
+struct TensorWord {
+  Word word;
+  int32_t pointers;  // that lead to it from the object, and are words in front of it
+};
+std::vector<TensorWord> words_of(PyObject* tensor, const Facts& facts);
 // The dimensions by which a tensor differs from the facts, if it differs by nothing else, and all could vary.
 std::vector<int> dimensions_that_changed(PyObject* object, const Facts& facts);
 // Whether no two of the tensors among the values have one storage. Nothing: it takes torch's Python code to tell.
@@ -91,6 +94,7 @@ struct State {
   const char* text;
   Getter getter = {};  // gives `number` as long as it holds
   int64_t number = 0;
+  bool is_told = false;  // by ThreadWords (thread_words.h)
 };
 std::vector<State> present_states();
 // ... which kernels of attention there may be.
