@@ -266,34 +266,35 @@ graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<siz
 Held<Landing> Recording::landing_at(int32_t node) const {
   const bool is_end = static_cast<size_t>(node) == graph.nodes.size();
   if (is_end && end_) return end_;
-  const Held<Landing> landing(new Landing{{}, find_exit(node), state_at(node), stores_at(node), std::nullopt});
+  const Held<Landing> landing(new Landing{{}, find_exit(node), state_at(node), stores_at(node), std::nullopt, std::nullopt});
   if (!is_end) return landing;
-  landing->moves = find_moves(*landing);
+  landing->moves = find_moves(*landing, false);
+  landing->fills = find_moves(*landing, true);
   return end_ = landing;
 }
 
-std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& landing) const {
+std::optional<Landing::Move> Recording::move_of(const Landing& landing, int32_t slot) const {
   using enum Landing::Move::From;
+  const Value& value = values[landing.states[0].slots[static_cast<size_t>(slot)]];
+  if (value.kind == Value::Kind::kNull) return Landing::Move{slot, kNowhere, 0};
+  if (value.kind == Value::Kind::kSource) return Landing::Move{slot, kSource, value.a};
+  if (value.kind == Value::Kind::kConstant && !value.b) return Landing::Move{slot, kConstant, value.a};
+  if (value.kind != Value::Kind::kNode) return std::nullopt;
+  const auto at = std::find(landing.exit.values.begin(), landing.exit.values.end(), Operand::node(value.a));
+  return Landing::Move{slot, kExit, static_cast<int32_t>(at - landing.exit.values.begin())};
+}
+
+std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& landing, bool all) const {
   if (handles || !landing.stores.empty() || landing.states.size() != 1) return std::nullopt;
   const FrameState& state = landing.states[0];
-  if (state.identity != start[0].identity || state.names || state.globals) return std::nullopt;
+  if (state.identity != start[0].identity || state.names || state.globals || (all && state.generator >= 0)) return std::nullopt;
   std::vector<Landing::Move> moves;
   for (size_t i = 0; i < state.slots.size(); i++) {
-    if (i < initial[0].size() && initial[0][i] == state.slots[i]) continue;
-    const Value& value = values[state.slots[i]];
-    const auto slot = static_cast<int32_t>(i);
-    if (value.kind == Value::Kind::kNull) {
-      moves.push_back({slot, kNowhere, 0});
-    } else if (value.kind == Value::Kind::kSource) {
-      moves.push_back({slot, kSource, value.a});
-    } else if (value.kind == Value::Kind::kConstant && !value.b) {
-      moves.push_back({slot, kConstant, value.a});
-    } else if (value.kind == Value::Kind::kNode) {
-      const auto at = std::find(landing.exit.values.begin(), landing.exit.values.end(), Operand::node(value.a));
-      moves.push_back({slot, kExit, static_cast<int32_t>(at - landing.exit.values.begin())});
-    } else {
-      return std::nullopt;
-    }
+    const bool is_there = all ? !state.slots[i] : i < initial[0].size() && initial[0][i] == state.slots[i];
+    if (is_there) continue;
+    const std::optional<Landing::Move> move = move_of(landing, static_cast<int32_t>(i));
+    if (!move) return std::nullopt;
+    moves.push_back(*move);
   }
   return moves;
 }

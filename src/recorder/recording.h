@@ -174,8 +174,9 @@ struct Landing : Holdable {
   graph::ExitPoint exit;
   std::vector<FrameState> states;
   std::vector<PendingStore> stores;
-  // Of the outermost frame, if that is the only one, and has been there: all that changes. None: there is more to be done.
-  std::optional<std::vector<Move>> moves;
+  // Of the outermost frame, if that is the only one: all that changes where it has been there, and all that it gets where it hasn't. None: there is
+  // more to be done.
+  std::optional<std::vector<Move>> moves, fills;
 };
 
 // A generator or coroutine that the recorded code made. Its slots keep their places in the numbering over all frames.
@@ -309,7 +310,8 @@ struct Recording {
   const FrameStart& frame_start(int32_t frame) const;
   void collect_elements(const Value& value, Cursor& cursor, std::vector<graph::Operand>& operands) const;
   graph::ExitPoint find_exit(int32_t node) const;
-  std::optional<std::vector<Landing::Move>> find_moves(const Landing& landing) const;
+  std::optional<std::vector<Landing::Move>> find_moves(const Landing& landing, bool all) const;
+  std::optional<Landing::Move> move_of(const Landing& landing, int32_t slot) const;
   int traverse_own(Seen& seen, visitproc visit, void* arg) const;
   friend class Rebuild;
 };

@@ -213,13 +213,13 @@ class ChainFrames final : public recorder::LiveFrames {
 
 }  // namespace
 
-// The exit that does no more than to move objects. False: nothing has been done, as it needs a source that has no object.
+// The exit that does no more than to move objects. False: nothing has been done, as it needs a source that has no object, or there is no memory.
 static bool move_slots(Chain& chain, const recorder::Recording& recording, const recorder::Landing& landing, std::span<const Ref> values,
                        PyObject* const* sources) {
   using enum recorder::Landing::Move::From;
   Chain::Slots changed;
   Chain::Old old;
-  for (const recorder::Landing::Move& move : *landing.moves) {
+  for (const recorder::Landing::Move& move : chain.empty() ? *landing.fills : *landing.moves) {
     PyObject* const object = move.from == kNowhere    ? nullptr
                              : move.from == kSource   ? sources[move.at]
                              : move.from == kConstant ? recording.graph.constants[move.at].get()
@@ -228,6 +228,7 @@ static bool move_slots(Chain& chain, const recorder::Recording& recording, const
     changed.emplace_back(move.slot, object ? Ref::borrow(object) : Ref());
   }
   const recorder::FrameState& state = landing.states[0];
+  if (chain.empty() && !chain.push(state.function, *state.code, {}, state.next)) return PyErr_Clear(), false;
   chain.drop_to(1);
   chain.refill(0, *state.code, std::move(changed), static_cast<int>(state.slots.size()), state.next, old);
   return true;
@@ -237,7 +238,7 @@ bool take_exit(Chain& chain, const recorder::Recording& recording, int32_t node,
                PyObject* const* sources) {
   advance_iterator(recording, node, sources);
   const Held<recorder::Landing> landing = recording.landing_at(node);
-  if (landing->moves && chain.size() > 0 && move_slots(chain, recording, *landing, values, sources)) return true;
+  if ((chain.empty() ? landing->fills : landing->moves) && move_slots(chain, recording, *landing, values, sources)) return true;
   const std::vector<recorder::FrameState>& states = landing->states;
   ChainFrames frames(chain, states);
   recorder::Rebuild rebuild(recording, landing->exit, values, sources, &frames);
