@@ -48,7 +48,7 @@ def test_a_loop_that_was_native_before_is_not_waited_for(tmp_path: Path) -> None
     assert run(tmp_path, 200)[0] > 0
     # With other arguments, and so another number of turns.
     native, turns = run(tmp_path, 40, wait=1000.0)
-    assert native == 1 and turns > 10_000
+    assert native > 0 and turns > 10_000
     assert run(tmp_path / "elsewhere", 40, wait=1000.0) == (0, 0)
 
 

@@ -12,7 +12,7 @@
 namespace evalframe::runtime {
 
 // Loops that are made again and again, as more and more of them is met, need no more.
-static constexpr size_t kMostHints = 64;
+static constexpr size_t kMostHints = 16;
 static constexpr char kSuffix[] = ".loops";
 
 static std::string key_of(PyObject* code) {
