@@ -46,7 +46,8 @@ Ended Capture::hand_over(Run& run, bool& handed) {
   const bool takes_part = run.trial.takes_calls() && callee->is_at_rest();
   const uint64_t turns = callee->counters_.native_turns, served = callee->counters_.served, recordings = callee->counters_.recordings;
   const Ended ended = run.chain.finish_call([&](cpython::Frame* frame) { return callee->finish_call(run.thread, frame); }, run.result);
-  if (!takes_part || recordings != callee->counters_.recordings) run.trial.stop();
+  const bool may_be_native = !callee->regions_.empty() && callee->counters_.native_turns == turns;
+  if (!takes_part || may_be_native || recordings != callee->counters_.recordings) run.trial.stop();
   run.worth.nodes += callee->counters_.native_turns - turns + callee->counters_.served - served + 1;
   return ended;
 }
@@ -61,7 +62,8 @@ Ref Capture::finish_call(PyThreadState* thread, cpython::Frame* frame) {
 
 bool Capture::is_at_rest() const {
   const bool waits = std::any_of(waiting_loops_.begin(), waiting_loops_.end(), [](const LoopNote& note) { return note.wait_seconds > 0; });
-  return !making_ && !waits && std::all_of(regions_.begin(), regions_.end(), [](const Held<LoopRegion>& region) { return region->is_final(); });
+  const bool is_known = !regions_.empty() || !waiting_loops_.empty();
+  return is_known && !making_ && !waits && std::all_of(regions_.begin(), regions_.end(), [](const Held<LoopRegion>& region) { return region->is_final(); });
 }
 
 std::vector<const Capture*> Capture::with_callees() const {
