@@ -14,6 +14,9 @@ from evalframe import _core
 # What these assert is told as in test files.
 pytest.register_assert_rewrite("graphs", "helpers", "region_programs")
 
+# What a test finds is not to depend on those that ran before; processes of their own have them (test_loop_hints.py).
+_core.use_loop_hints(False)
+
 # A script that runs the tests in the background has them ignore interrupts, and the processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

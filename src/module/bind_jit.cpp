@@ -439,6 +439,7 @@ void bind_jit(nb::module_& module) {
              "Whether `captures` tells of modules' bodies that have ended, too, as long as they were captured by what is enabled now.");
   module.def("set_region_seconds", [](double seconds) { runtime::RegionTrial::least_seconds = seconds; }, nb::arg("seconds"),
              "For tests: how long a loop has to take before native code is made of it.");
+  module.def("use_loop_hints", [](bool on) { runtime::LoopHints::are_used = on; }, nb::arg("on"), "For tests: whether what earlier processes knew of loops is asked for.");
   module.def("set_region_turns", [](int64_t turns) { runtime::LoopRegion::most_turns = turns; }, nb::arg("turns"),
              "For tests: after how many turns native loops are left.");
   module.def(

@@ -35,12 +35,16 @@ void LoopHints::read(PyObject* code) {
   untold_ = known_;
 }
 
+bool LoopHints::are_used = true;
+
 bool LoopHints::has(PyObject* code, int32_t instruction, uint64_t recordings) {
+  if (!are_used) return false;
   read(code);
   return untold_.erase({instruction, recordings}) > 0;
 }
 
 void LoopHints::add(PyObject* code, int32_t instruction, uint64_t recordings) {
+  if (!are_used) return;
   read(code);
   if (key_->empty() || known_.size() >= kMostHints || !known_.insert({instruction, recordings}).second) return;
   std::string text;

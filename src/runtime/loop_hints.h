@@ -18,6 +18,7 @@ class LoopHints {
   // Whether the loop at the instruction became native with so many recordings of the function: told once. code: the same each time.
   bool has(PyObject* code, int32_t instruction, uint64_t recordings);
   void add(PyObject* code, int32_t instruction, uint64_t recordings);
+  static bool are_used;
 
  private:
   using Hint = std::pair<int32_t, uint64_t>;
