@@ -1044,3 +1044,12 @@ def test_arrays_that_were_unpickled_are_as_others() -> None:
         assert repr(rows_of(*one)) == repr(captured(*other))
         assert [shown(a) for a in one] == [shown(a) for a in other]
     assert evalframe._core.jit_counters(captured)["native_loops"]
+
+
+@pytest.mark.parametrize("statement", ["y = y * y", "y *= y", "y = y + y * 0.5"])
+def test_what_is_made_of_itself_again_and_again(statement: str) -> None:
+    """Each step doubles what is to be looked at, as long as nothing is computed."""
+    lines = "".join(f"        {statement}\n" for _ in range(60))
+    space: dict[str, Any] = {}
+    exec(f"def f(x, n):\n    for i in range(n):\n        y = x * 0.5\n{lines}        x[0] = y[1] + 0.25\n    return x, y", space)
+    check(space["f"], (np.linspace(0.5, 1.0, 10), 80), (np.linspace(0.5, 1.0, 10), 80))

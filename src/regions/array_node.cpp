@@ -103,6 +103,12 @@ class ArrayNode {
 
   Written mapped(ScalarOp op, DType dtype, std::vector<ExpressionRef> operands) const {
     ExpressionRef made = operation(op, dtype, std::move(operands));
+    if (made->weight > kMostWeight) {
+      for (ExpressionRef& operand : made->operands) {
+        if (!operand->is_leaf() && !operand->sizes.empty()) operand = leaf(block_, computed(block_, written_array(operand)));
+      }
+      made = operation(op, dtype, std::move(made->operands));
+    }
     broadcast(block_, *made);
     return finished(std::move(made));
   }

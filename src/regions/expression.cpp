@@ -23,7 +23,9 @@ ExpressionRef leaf(Block& block, const Written& array) {
 ExpressionRef leaf(const native::Value& number) { return std::make_shared<Expression>(Expression{.dtype = number.dtype, .sizes = {}, .number = number}); }
 
 ExpressionRef operation(ScalarOp op, DType dtype, std::vector<ExpressionRef> operands) {
-  return std::make_shared<Expression>(Expression{.dtype = dtype, .sizes = {}, .op = op, .operands = std::move(operands)});
+  size_t weight = 1;
+  for (const ExpressionRef& operand : operands) weight += operand->weight;
+  return std::make_shared<Expression>(Expression{.dtype = dtype, .sizes = {}, .op = op, .operands = std::move(operands), .weight = weight});
 }
 
 ExpressionRef cast_to(ExpressionRef operand, DType dtype) {

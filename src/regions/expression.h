@@ -20,6 +20,7 @@ struct Expression {
   native::Value number = {};
   native::ScalarOp op = native::ScalarOp::add;
   std::vector<ExpressionRef> operands = {};
+  size_t weight = 1;  // of all that it is made of, what is named twice counted twice, as whoever looks at all of it meets it
   // Of what is rolled (rolls.h): the elements of its one operand, an array, are moved on by so many along each axis.
   std::vector<Term> moved = {};
   // Of what a mask keeps (masks.h): of its two operands, an array and the mask.
@@ -37,6 +38,8 @@ struct Expression {
 ExpressionRef leaf(Block& block, const Written& array);
 ExpressionRef leaf(const native::Value& number);
 ExpressionRef operation(native::ScalarOp op, DType dtype, std::vector<ExpressionRef> operands);
+// From which weight of its operands on these are computed before what is made of them.
+inline constexpr size_t kMostWeight = 256;
 // The operation's sizes by the rules of broadcasting; leaves where they don't fit.
 void broadcast(Block& block, Expression& expression);
 // Bytes from one element to the next along an axis of a result of that size: none where the array has one element for all.

@@ -14,6 +14,7 @@ namespace evalframe::regions {
 using native::ScalarOp;
 
 bool is_mask(const Written& index) { return index.type.is_array() && index.type.dtype == DType::bool_; }
+
 namespace {
 
 // Of one or two dimensions, as rows.

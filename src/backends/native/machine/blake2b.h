@@ -1,4 +1,4 @@
-// BLAKE2b (RFC 7693), for the names and checks of cached object code: a loop's IR is some megabytes before it is final, and this reads a gigabyte a second.
+// BLAKE2b (RFC 7693), for the names and checks of cached object code: a loop's IR is some megabytes before it is final, and this reads half a gigabyte a second or more.
 #pragma once
 
 #include <string>
