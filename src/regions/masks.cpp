@@ -242,6 +242,23 @@ void for_each_eight(const char* mask, int64_t step, int64_t count, Visit visit) 
   }
 }
 
+// How many elements a mask keeps.
+int64_t count_in(const char* mask, int64_t outer, int64_t inner, int64_t rows, int64_t columns) {
+  int64_t kept = 0;
+  for (int64_t r = 0; r < rows; r++) {
+    for_each_eight(mask + r * outer, inner, columns, [&](int64_t, int64_t, uint64_t set) { kept += count_of(set); });
+  }
+  return kept;
+}
+
+// Of the first operand of a store, and whether the second one, the mask, has some of its memory.
+Extent extent_of(char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns, int64_t size) {
+  return Extent(data[0], size).along(rows, outer[0]).along(columns, inner[0]);
+}
+bool is_on_mask(const Extent& to, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
+  return to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]));
+}
+
 template <size_t element>
 class KeepRoutine final : public LoadedRoutine {
  public:
@@ -288,17 +305,11 @@ class PutRoutine final : public LoadedRoutine {
   explicit PutRoutine(const Routine&) {}
 
   static int32_t call(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    const Extent to = Extent(data[0], kSize).along(rows, outer[0]).along(columns, inner[0]);
-    if (to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]))) return kNotPut;
+    const Extent to = extent_of(data, outer, inner, rows, columns, kSize);
+    if (is_on_mask(to, data, outer, inner, rows, columns)) return kNotPut;
     const bool one_for_all = outer[2] == 1;
     if (outer[2] > 0 && to.meets(Extent(data[2], kSize).along(outer[2], inner[2]))) return kNotPut;
-    if (!one_for_all) {
-      int64_t kept = 0;
-      for (int64_t r = 0; r < rows; r++) {
-        for_each_eight(data[1] + r * outer[1], inner[1], columns, [&](int64_t, int64_t, uint64_t set) { kept += count_of(set); });
-      }
-      if (kept != outer[2]) return kNotPut;
-    }
+    if (!one_for_all && count_in(data[1], outer[1], inner[1], rows, columns) != outer[2]) return kNotPut;
     const char* next = data[2];
     const int64_t step = one_for_all ? 0 : inner[2];
     for (int64_t r = 0; r < rows; r++) {
@@ -321,10 +332,7 @@ class PutRoutine final : public LoadedRoutine {
 class CountRoutine final : public LoadedRoutine {
  public:
   static int32_t call(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    int64_t kept = 0;
-    for (int64_t r = 0; r < rows; r++) {
-      for_each_eight(data[0] + r * outer[0], inner[0], columns, [&](int64_t, int64_t, uint64_t set) { kept += count_of(set); });
-    }
+    const int64_t kept = count_in(data[0], outer[0], inner[0], rows, columns);
     std::memcpy(data[1], &kept, sizeof kept);
     return 0;
   }
@@ -336,8 +344,7 @@ class PutKeptRoutine final : public LoadedRoutine {
   explicit PutKeptRoutine(const Routine&) {}
 
   static int32_t call(LoadedRoutine*, char* const* data, const int64_t* outer, const int64_t* inner, int64_t rows, int64_t columns) {
-    const Extent to = Extent(data[0], kSize).along(rows, outer[0]).along(columns, inner[0]);
-    if (to.meets(Extent(data[1], 1).along(rows, outer[1]).along(columns, inner[1]))) return kNotPut;
+    if (is_on_mask(extent_of(data, outer, inner, rows, columns, kSize), data, outer, inner, rows, columns)) return kNotPut;
     join_rows(outer, inner, 3, rows, columns);
     return for_each_kept_part(data[1], outer[1], inner[1], rows, columns, [&](int64_t row, int64_t column, int64_t some_rows, int64_t some_columns) {
       for (int64_t r = row; r < row + some_rows; r++) copy_row(data[2] + r * outer[2] + column * inner[2], inner[2], data[0] + r * outer[0] + column * inner[0], inner[0], some_columns);
