@@ -43,6 +43,30 @@ class Slotted:
         self.inner = inner
 
 
+class Registry(dict[str, Any]):
+    """A dict with methods and attributes."""
+
+    def of(self, x: Any) -> Any:
+        return x * self.by + self["off"]
+
+
+class Shy(Registry):
+    def of(self, x: Any) -> Any:
+        return x - self.by
+
+
+class Level(int):
+    """A number with attributes."""
+
+    def of(self, x: Any) -> Any:
+        return x * self.by + int(self)
+
+
+class Lower(Level):
+    def of(self, x: Any) -> Any:
+        return x - int(self)
+
+
 class Plain:
     """Its instances have their attributes in themselves."""
 
@@ -80,6 +104,11 @@ class Stage:
         self.kind = type("Kind", (Gain,), {})
         self.empty: dict[str, Any] = {}
         self.kept = np.arange(3.0)
+        self.numbers = [0.5, 2.5, 4.5, *range(5)]
+        self.registry = Registry(off=3)
+        self.registry.by = 1.5
+        self.level = Level(70)
+        self.level.by = 0.5
         for each in (self, self.gain, *self.parts.values(), self.row[0], self.pair[0], self.slotted.inner):
             vars(each)["named"] = "seen"  # a dict of its own
 
@@ -90,6 +119,7 @@ class Stage:
         x = self.row[0].of(x) + len(self.row) + self.pair[0].of(x) + self.pair[1]
         x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.plain.of(x) + self.space.inner.of(x)
         x = self.scaled(x) + len(self.scaled.__name__) + len(self.scaled.__qualname__) - len(self.kind.__name__) - len(self.kind.__qualname__)
+        x = x * self.numbers[0] - self.numbers[2] + self.registry.of(x) + self.level.of(x) + len(self.scaled.__annotations__)
         if not self.gain.hooks and "key" not in self.empty and 2 in self.sizes:
             x = x + self.kept
         return x if self.named == "seen" and self.gain.named == "seen" else -x
@@ -158,6 +188,24 @@ CHANGES: dict[str, Callable[[Stage], Any]] = {
     "a method in itself": lambda stage: setattr(stage.plain, "of", lambda x: -x),
     "another name in itself": lambda stage: setattr(stage.plain, f"name_{len(vars(stage))}", 1),
     "a class with values in itself": lambda stage: setattr(stage.plain, "__class__", Turned),
+    "number of a list": lambda stage: stage.numbers.__setitem__(2, 8.5),
+    "longer list of numbers": lambda stage: stage.numbers.extend(range(50)),
+    "shorter list of numbers": lambda stage: stage.numbers.pop(1),
+    "numbers gone and back": lambda stage: (stage.numbers.clear(), stage.numbers.extend([0.5, 2.5, 9.5])),
+    "other order of numbers": lambda stage: stage.numbers.reverse(),
+    "other list of numbers": lambda stage: setattr(stage, "numbers", [7.5, 2.5, 4.5]),
+    "number of another type in a list": lambda stage: stage.numbers.__setitem__(0, 3),
+    "attribute of a dict": lambda stage: setattr(stage.registry, "by", -1.5),
+    "item of a dict with attributes": lambda stage: stage.registry.update(off=33),
+    "method of a dict's own": lambda stage: setattr(stage.registry, "of", lambda x: x - 3),
+    "class of a dict": lambda stage: setattr(stage.registry, "__class__", Shy),
+    "attributes of a dict come anew": lambda stage: setattr(stage.registry, "__dict__", {"by": 6.5}),
+    "attribute of a number": lambda stage: setattr(stage.level, "by", -1.5),
+    "method of a number's own": lambda stage: setattr(stage.level, "of", lambda x: x - 3),
+    "class of a number": lambda stage: setattr(stage.level, "__class__", Lower),
+    "attributes of a number come anew": lambda stage: setattr(stage.level, "__dict__", {"by": 6.5}),
+    "annotation of a function": lambda stage: stage.scaled.__annotations__.update(y=int),
+    "other annotations of a function": lambda stage: setattr(stage.scaled, "__annotations__", {"x": 1, "y": 2, "z": 3}),
     "values in itself come anew": lambda stage: (setattr(stage.plain, "by", 0.5), stage.plain.__dict__.update(by=-3.5)),
 }
 

@@ -1050,9 +1050,15 @@ def test_each_way_to_change_a_tensor_that_stays_the_very_one_is_seen():
         "swapped": lambda t: torch.utils.swap_tensors(t, numbers(7, 2)),
         "swapped with one of gradients": lambda t: torch.utils.swap_tensors(t, numbers(2, 3).requires_grad_()),
         "conjugated": lambda t: setattr(t, "data", torch.view_as_complex(numbers(3, 2)).conj()),
+        "off and a result in place": lambda t: t.requires_grad_(False).mul_(weight),
+        "a result in place of which gradients are asked": lambda t: t.requires_grad_(False).mul_(weight).requires_grad_(),
+        "another number of dimensions": lambda t: setattr(t, "data", numbers(2, 3, 4)),
     }
+    not_of_leaves = ("a result in place", "and detached", "turned", "more dimensions", "other strides", "another size", "another memory")
     for name, change in changes.items():
-        for make in (numbers, lambda *sizes: nn.Parameter(numbers(*sizes), requires_grad=False)):
+        for make in (numbers, lambda *sizes: nn.Parameter(numbers(*sizes), requires_grad=False), lambda *sizes: nn.Parameter(numbers(*sizes))):
+            if name in not_of_leaves and make(1).requires_grad:
+                continue
             model = Holder(make(2, 3))
             compiled, x = evalframe.torch.compile(model, backend="eager", max_entries=100), numbers(2)
             for _ in range(3):

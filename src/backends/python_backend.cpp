@@ -26,6 +26,7 @@ struct Stretch {
   Ref function;                  // null: run by the recorded calls
   Ref origin;                    // of its first node: (file, line, function)
   std::vector<Operand> inputs;   // what the function takes
+  bool takes_all = false;        // the graph's inputs, as they are
   std::vector<int32_t> outputs;  // nodes whose values it returns
   std::vector<int32_t> late;     // views, containers and checks that are made of them behind it, and what stands apart
   std::vector<int32_t> apart;    // of these: done once, whoever runs the rest
@@ -379,6 +380,7 @@ class Python final : public Executable {
       if (of_torch_ ? !planner.computes(nodes) : stretch.outputs.empty()) continue;
       Teller teller(graph_, stretch, nodes);
       stretch.inputs = teller.inputs();
+      stretch.takes_all = takes_all(stretch);
       const Ref told = teller.tell();
       const Ref given = told ? example_inputs(stretch, examples) : Ref();
       if (!given) return false;
@@ -469,6 +471,12 @@ class Python final : public Executable {
       }
       std::ranges::copy_if(stretch.dead, std::back_inserter(stretch.dead_of_functions), [&](int32_t node) { return is_known[node] != 0; });
     }
+  }
+
+  bool takes_all(const Stretch& stretch) const {
+    int32_t next = 0;
+    const auto is_next = [&](Operand operand) { return operand.space == Operand::Space::kInput && operand.index == next++; };
+    return stretch.inputs.size() == graph_.inputs.size() && std::ranges::all_of(stretch.inputs, is_next);
   }
 
   // What goes in is at hand now. False: the backend has raised.
@@ -664,15 +672,19 @@ class Python final : public Executable {
     return Ref::steal(value);
   }
 
+  PyObject* called(Run& run, const Stretch& stretch) const {
+    if (stretch.takes_all) return PyObject_Vectorcall(stretch.function.get(), run.inputs, stretch.inputs.size(), nullptr);
+    Few<PyObject*, 128> arguments(1 + stretch.inputs.size());
+    PyObject* const* const inputs = run.inputs;
+    std::ranges::transform(stretch.inputs, arguments.begin() + 1, [&](Operand operand) { return operand.space == Operand::Space::kInput ? inputs[operand.index] : object(run, operand); });
+    return PyObject_Vectorcall(stretch.function.get(), arguments.data() + 1, stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  }
+
   // serves: whether these are sizes for which the function was made.
   bool call(Run& run, const Stretch& stretch, std::string& problem, bool& serves) const {
-    Few<PyObject*, 64> arguments(1);
-    arguments.reserve(1 + stretch.inputs.size());
-    for (const Operand operand : stretch.inputs) arguments.push_back(object(run, operand));
-    const size_t count = stretch.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET;
     std::optional<cpython::HooksSuspended> suspended;
     if (of_torch_) suspended.emplace();  // what runs a graph isn't captured again
-    const Ref returned = Ref::steal(PyObject_Vectorcall(stretch.function.get(), arguments.data() + 1, count, nullptr));
+    const Ref returned = Ref::steal(called(run, stretch));
     if (!returned) return false;
     if (of_torch_ && returned.get() == Py_NotImplemented) return serves = false;
     const bool sequence = PyTuple_Check(returned.get()) || PyList_Check(returned.get());

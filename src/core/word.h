@@ -19,11 +19,5 @@ inline uint64_t value_at(const void* at) {
 }
 inline Word word_at(const void* at) { return {at, value_at(at)}; }
 inline bool is_unchanged(const Word& word) { return value_at(word.at) == word.value; }
-// All of them, which are there: without a branch for each.
-inline bool are_unchanged(const Word* begin, const Word* end) {
-  uint64_t changed = 0;
-  for (; begin != end; begin++) changed |= value_at(begin->at) ^ begin->value;
-  return !changed;
-}
 
 }  // namespace evalframe

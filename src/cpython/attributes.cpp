@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <span>
 
 #include "core/kept_name.h"
 #include "core/made_once.h"
@@ -112,8 +113,10 @@ AttributePlace place_in_class(PyTypeObject* owner, PyObject* name) {
 bool is_slot(PyTypeObject* type, PyObject* descriptor) { return offset_of_slot(type, descriptor, false) >= 0; }
 
 // What getters of functions and of classes of Python's read: Objects/funcobject.c, Objects/typeobject.c (type_name, type_qualname).
-static constexpr std::pair<const char*, Py_ssize_t> kFunctionNames[] = {{"__name__", offsetof(PyFunctionObject, func_name)}, {"__qualname__", offsetof(PyFunctionObject, func_qualname)}},
-                                                    kClassNames[] = {{"__name__", offsetof(PyHeapTypeObject, ht_name)}, {"__qualname__", offsetof(PyHeapTypeObject, ht_qualname)}};
+using NamePlace = std::pair<const char*, Py_ssize_t>;
+static constexpr NamePlace kFunctionNames[] = {{"__name__", offsetof(PyFunctionObject, func_name)}, {"__qualname__", offsetof(PyFunctionObject, func_qualname)},
+                                               {"__globals__", offsetof(PyFunctionObject, func_globals)}, {"__annotations__", offsetof(PyFunctionObject, func_annotations)}},
+                           kClassNames[] = {{"__name__", offsetof(PyHeapTypeObject, ht_name)}, {"__qualname__", offsetof(PyHeapTypeObject, ht_qualname)}};
 
 Py_ssize_t offset_of_field(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
@@ -121,7 +124,7 @@ Py_ssize_t offset_of_field(PyObject* object, PyObject* name) {
   if (!find_in_class(type, name, found)) return -1;
   const bool is_class = type == &PyType_Type && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
   if (!is_class && !PyFunction_Check(object)) return offset_of_slot(type, found, false);
-  for (const auto& [known, offset] : is_class ? kClassNames : kFunctionNames) {
+  for (const auto& [known, offset] : is_class ? std::span<const NamePlace>(kClassNames) : kFunctionNames) {
     if (PyUnicode_CompareWithASCIIString(name, known) == 0) return offset;
   }
   return -1;
@@ -180,8 +183,10 @@ std::optional<DictPlace> dict_place(PyObject* object) {
   PyObject* const dict = own_dict(object);
   // Of a managed dict that isn't there yet the object may get values instead.
   if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return dict && version_tells_all(dict) ? std::optional(DictPlace{-3 * Py_ssize_t{sizeof(PyObject*)}, dict}) : std::nullopt;
-  const bool is_fixed = type->tp_dictoffset > 0;
-  return is_fixed && (!dict || version_tells_all(dict)) ? std::optional(DictPlace{type->tp_dictoffset, dict}) : std::nullopt;
+  if (dict && !version_tells_all(dict)) return std::nullopt;
+  // Of an object with elements in itself (an int, a tuple) it stands behind these, of which there are always as many.
+  const auto* const place = reinterpret_cast<const char*>(_PyObject_GetDictPtr(object));
+  return DictPlace{place - reinterpret_cast<const char*>(object), dict};
 }
 
 bool may_have_values_alone(PyObject* object) { return has_inline_values(Py_TYPE(object)) && has_values_alone(object); }

@@ -163,17 +163,17 @@ constexpr bool kForgets = false;
 
 void Objects::prepare(const Program& program) {
   program_ = &program;
-  owned_ = &program.owned_;
+  owned_ = program.owned_;
   slots_owned_ = false;
   if (program.count_ <= room_) return;
-  many_ = std::make_unique_for_overwrite<PyObject*[]>(program.count_);
+  many_ = program.spare_ ? std::move(program.spare_) : std::make_unique_for_overwrite<PyObject*[]>(program.count_);
   items_ = many_.get();
   room_ = program.count_;
 }
 
 void Objects::forget_others() {
-  for (const int32_t i : program_->owned_) {
-    if (!std::binary_search(owned_->begin(), owned_->end(), i)) items_[i] = nullptr;
+  for (const int32_t i : program_->owned_->numbers) {
+    if (!program_->shortcut_.leaves(i)) items_[i] = nullptr;
   }
 }
 
@@ -186,14 +186,24 @@ void Objects::own_slots() {
 
 void Objects::clear() {
   const int32_t count = std::exchange(count_, 0);
-  if (!count || (program_->only_slots_ && !slots_owned_)) return;
-  for (const int32_t i : *owned_) {
-    if (i < count) Ref::steal(items_[i]);
-  }
-  if (!slots_owned_) return;
-  for (int32_t i = 0; i < count; i++) {
+  if (!count) return;
+  if (!program_->only_slots_) drop_owned(count);
+  for (int32_t i = 0; slots_owned_ && i < count; i++) {
     if (program_->is_slot(i)) Ref::steal(items_[i]);
   }
+  if (!many_) return;
+  program_->spare_ = std::move(many_);
+  items_ = few_;
+  room_ = kFew;
+}
+
+// Of the first `count` sources.
+void Objects::drop_owned(int32_t count) {
+  PyObject* const* const items = items_;
+  const std::vector<int32_t>& numbers = owned_->numbers;
+  const auto end = count == program_->count_ ? numbers.end() : std::ranges::lower_bound(numbers, count);
+#pragma GCC unroll 4
+  for (auto i = numbers.begin(); i != end; i++) Py_DECREF(items[*i]);
 }
 
 // --- the program -----------------------------------------------------------------------------------------------------
@@ -211,9 +221,9 @@ Program::Program(const GuardTable& table)
       add(source, fact, i, true);
       only_slots_ = only_slots_ && fact.other < 0;
     }
-    if (!is_slot(i)) owned_.push_back(i);
+    if (!is_slot(i)) owned_->numbers.push_back(i);
   }
-  only_slots_ = only_slots_ && owned_.empty();
+  only_slots_ = only_slots_ && owned_->numbers.empty();
 }
 
 bool Program::check_functions(int32_t& line) const {
@@ -240,17 +250,18 @@ bool Program::check_names(int32_t& line) const {
 
 void Program::learn_surroundings() const {
   if (!std::ranges::all_of(table_.dicts, [](const DictGuard& guard) { return cpython::version_tells_all(guard.dict.get()); })) return surroundings_.clear();
-  for (Word& word : surroundings_) word = word_at(word.at);
-  if (!surroundings_.empty()) return;
+  if (surroundings_.count()) return surroundings_.learn_anew();
+  std::vector<Word> words;
   for (const FunctionGuard& guard : table_.functions) {
     const auto* const function = guard.function.as<PyFunctionObject>();
     for (const void* const at : {static_cast<const void*>(&function->func_code), static_cast<const void*>(&function->func_defaults), static_cast<const void*>(&function->func_kwdefaults),
                                  static_cast<const void*>(&function->vectorcall)}) {
-      surroundings_.push_back(word_at(at));
+      words.push_back(word_at(at));
     }
   }
-  for (const Ref& module : table_.modules) surroundings_.push_back(word_at(&module.get()->ob_type));
-  for (const DictGuard& guard : table_.dicts) surroundings_.push_back(cpython::word_of_version(guard.dict.get()));
+  for (const Ref& module : table_.modules) words.push_back(word_at(&module.get()->ob_type));
+  for (const DictGuard& guard : table_.dicts) words.push_back(cpython::word_of_version(guard.dict.get()));
+  surroundings_.add(std::move(words));
 }
 
 inline bool Program::check_states(int32_t& line) const {
@@ -265,7 +276,7 @@ inline bool Program::check_states(int32_t& line) const {
 
 // Functions, modules, states and names; `line` is that of the first which fails, or how many there are.
 [[gnu::always_inline]] inline bool Program::check_surroundings(int32_t& line) const {
-  const bool known = !surroundings_.empty() && are_unchanged(surroundings_.data(), surroundings_.data() + surroundings_.size());
+  const bool known = surroundings_.count() && surroundings_.is_unchanged(0);
   if (!known && !check_functions(line)) return false;
   line = static_cast<int32_t>(table_.functions.size() + table_.modules.size());
   if (!check_states(line)) return false;
@@ -329,8 +340,7 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, Failures* 
   objects.prepare(*this);
   if (!shortcut_.is_made() || !shortcut_.holds(steps_, frames, objects.items_)) return check_steps(frames, objects, failures, line);
   objects.count_ = count_;
-  if (kept_.empty()) return true;
-  objects.owned_ = &kept_;
+  objects.owned_ = shortcut_.owned();
   if (kForgets) objects.forget_others();
   return true;
 }
@@ -389,16 +399,10 @@ void Program::add_costs_of_surroundings(Costs& costs) const {
 
 bool Program::reaches_many() const {
   constexpr size_t kMany = 16;
-  return owned_.size() >= kMany;
+  return owned_->numbers.size() >= kMany;
 }
 
-void Program::keep_only(std::vector<uint8_t> read) {
-  if (!kept_.empty()) return;
-  for (const int32_t source : owned_) {
-    if (read[source]) kept_.push_back(source);
-  }
-  if (!kept_.empty()) shortcut_.keep_only(std::move(read));
-}
+void Program::keep_only(std::vector<uint8_t> read) { shortcut_.keep_only(std::move(read)); }
 
 Costs Program::costs(PyObject* const* const* frames) const {
   Costs costs;

@@ -51,7 +51,8 @@ class Objects {
   friend class Program;
   static constexpr int32_t kFew = 24;
   void prepare(const Program& program);
-  void forget_others();  // that aren't owned
+  void forget_others();  // than the shortcut leaves
+  void drop_owned(int32_t count);
 
   PyObject* few_[kFew];
   PyObject** items_ = few_;
@@ -60,7 +61,7 @@ class Objects {
   int32_t count_ = 0;
   bool slots_owned_ = false;
   const Program* program_ = nullptr;
-  const std::vector<int32_t>* owned_ = nullptr;  // sources, of the program's
+  Held<Sources> owned_;
 };
 
 class Program {
@@ -111,14 +112,14 @@ class Program {
   const GuardTable& table_;
   std::vector<Step> steps_;
   int32_t count_;  // sources
-  std::vector<int32_t> owned_;  // those of them that aren't slots
-  std::vector<int32_t> kept_;   // ... and are read behind a check; filled once
+  Held<Sources> owned_{new Sources};  // those of them that aren't slots
   bool only_slots_ = true;
   const bool asks_thread_;  // some of the states are told by its words
-  mutable std::vector<Word> surroundings_;  // as functions, modules and dicts of names lay when they held; empty: they have to be looked at
+  mutable WordRows surroundings_;  // as functions, modules and dicts of names lay when they held, in one; none: they have to be looked at
   mutable int32_t surroundings_count_ = 0;  // how many they and the states are
   mutable torch::ThreadWords thread_;  // of the last one in which all states held
   mutable Shortcut shortcut_;
+  mutable std::unique_ptr<PyObject*[]> spare_;  // memory that one call's objects leave to the next one's
 };
 
 }  // namespace evalframe::guards

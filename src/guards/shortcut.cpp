@@ -15,6 +15,16 @@ namespace {
 constexpr uint32_t kFewServed = 4;
 constexpr int32_t kMostTries = 16;
 
+// The guards have it as long as they are there.
+bool holds_object(const Step& step, PyObject* object) {
+  return step.reach == Reach::kObject || ((step.check == Check::kEqual || step.check == Check::kIdentity) && step.want == object);
+}
+
+// The object is of the very class that it was of.
+bool tells_class(Check check) {
+  return check == Check::kType || check == Check::kTypeVersion || check == Check::kTensor || check == Check::kKeys || check == Check::kOrderedKeys || check == Check::kElements;
+}
+
 // Objects whose value can't change as long as they live.
 bool is_constant(PyObject* object) {
   if (PyTuple_CheckExact(object)) return std::all_of(&PyTuple_GET_ITEM(object, 0), &PyTuple_GET_ITEM(object, 0) + PyTuple_GET_SIZE(object), is_constant);
@@ -55,6 +65,7 @@ class Shortcut::Maker {
   Maker(const std::vector<Step>& steps, int32_t sources, PyObject* const* items, const std::vector<uint8_t>& restless, const std::vector<uint8_t>& read)
       : steps_(steps), items_(items), restless_(restless), read_(read), states_(sources), kept_(sources) {
     for (const Step& step : steps) {
+      states_[step.source].is_held |= holds_object(step, items[step.source]);
       const bool through_dict = step.reach == Reach::kItem || step.reach == Reach::kAttribute || step.reach == Reach::kMethod;
       if (!step.again && step.parent >= 0 && through_dict) states_[step.parent].is_asked = true;
       if (step.check == Check::kApart) states_[step.other].is_asked = true;
@@ -67,6 +78,7 @@ class Shortcut::Maker {
       const Step& step = steps_[i];
       const bool is_read = !step.again && !begin(step, static_cast<int32_t>(i));
       if (!is_read && !is_implied(step) && !tell_tensor(step) && !tell_class(step)) mark({.what = What::kFact, .source = step.source, .step = static_cast<int32_t>(i)});
+      states_[step.source].has_class |= tells_class(step.check);
     }
     end_words();
     own();
@@ -84,26 +96,30 @@ class Shortcut::Maker {
     bool is_stable = false;  // the very object, if the marks so far hold
     bool is_known = false;   // ... or one in its place
     bool tells_contents = false, tells_attributes = false, has_no_dict = false;
+    bool has_class = false;  // that it had
+    bool is_held = false;    // by the guards
     Depth object = {}, contents = {};  // of its own memory; of what is in the dict or has been found in its attributes
   };
 
   void own() {
+    made_.owned = Held<Sources>(new Sources);
     for (const Step& step : steps_) {
       if (step.again || step.reach == Reach::kSlot) continue;
-      const bool is_read = read_.empty() || read_[step.source], is_kept = kept_[step.source];
-      if (is_read && is_kept) made_.kept.emplace_back(step.source, std::exchange(kept_[step.source], nullptr));
-      if (!is_read && !is_kept) made_.dropped.push_back(step.source);
+      const bool is_read = read_.empty() || read_[step.source], is_lent = states_[step.source].is_held;
+      PyObject* const kept = kept_[step.source];
+      if (is_read && kept) (is_lent ? made_.lent : made_.taken).emplace_back(step.source, kept);
+      if (is_read && !(kept && is_lent)) made_.owned->numbers.push_back(step.source);
+      if (!is_read && !kept) made_.dropped.push_back(step.source);
     }
-    made_.owned = made_.kept.size();
   }
 
-  // What the marks look at besides.
+  // What the marks look at.
   void keep() {
     const auto keep_one = [&](int32_t source) {
-      if (source >= 0 && kept_[source]) made_.kept.emplace_back(source, std::exchange(kept_[source], nullptr));
+      if (source >= 0 && kept_[source]) made_.seen.emplace_back(source, std::exchange(kept_[source], nullptr));
     };
     for (const Mark& mark : made_.marks) {
-      keep_one(mark.source);
+      if (mark.what != What::kWords) keep_one(mark.source);
       if (mark.step < 0) continue;
       keep_one(steps_[mark.step].parent);
       keep_one(steps_[mark.step].other);
@@ -125,7 +141,8 @@ class Shortcut::Maker {
     else mark({.what = What::kRead, .source = step.source, .step = number});
     if (!state.is_asked || restless_[step.source]) return state.is_stable;
     if (PyDict_Check(object)) tell_contents(step.source, object);
-    else tell_attributes(step.source, object);
+    if (PyList_CheckExact(object)) tell_elements(step.source, object);
+    else if (!PyDict_CheckExact(object) && !PyODict_CheckExact(object)) tell_attributes(step.source, object);
     return state.is_stable;
   }
 
@@ -146,27 +163,36 @@ class Shortcut::Maker {
     return depth;
   }
 
-  // A run of words is looked at in batches, by depth.
+  // A run of words is looked at in rows, by depth.
   void end_words() {
     if (waiting_.empty()) return;
     std::ranges::stable_sort(waiting_, {}, &Told::depth);
-    made_.marks.push_back({.what = What::kWords, .source = waiting_[0].source, .first = static_cast<int32_t>(made_.ends.size())});
+    const int32_t first = made_.rows.count();
+    std::vector<Word> row;
     for (size_t i = 0; i < waiting_.size(); i++) {
-      made_.words.push_back(waiting_[i].word);
-      made_.of_words.push_back(waiting_[i].source);
+      row.push_back(waiting_[i].word);
+      made_.of_words.emplace_back(waiting_[i].word.at, waiting_[i].source);
       if (i + 1 < waiting_.size() && waiting_[i + 1].depth == waiting_[i].depth) continue;
-      made_.ends.push_back(static_cast<int32_t>(made_.words.size()));
-      made_.marks.back().count++;
+      made_.rows.add(std::exchange(row, {}));
     }
+    made_.marks.push_back({.what = What::kWords, .source = waiting_[0].source, .first = first, .count = made_.rows.count() - first});
     waiting_.clear();
     run_++;
   }
 
+  // What leads to the object in its holder; none: it isn't known where.
+  std::optional<Word> pointer_of(const Step& step, PyObject* holder) const {
+    if (step.reach == Reach::kCell) return field(holder, offsetof(PyCellObject, ob_ref));
+    if (step.reach == Reach::kItem && PyList_CheckExact(holder) && states_[step.parent].tells_contents) return word_at(&PyList_GET_ITEM(holder, step.index));
+    const Py_ssize_t offset = step.reach == Reach::kAttribute ? offset_of_field(step, holder) : -1;
+    return offset < 0 ? std::nullopt : std::optional(field(holder, offset));
+  }
+
   bool tell_field(const Step& step, PyObject* object) {
-    if (restless_[step.source] || (step.reach != Reach::kCell && step.reach != Reach::kAttribute)) return false;
+    if (restless_[step.source] || step.reach == Reach::kSlot) return false;
     PyObject* const holder = holder_of(step, items_);
-    const Py_ssize_t offset = step.reach == Reach::kCell ? offsetof(PyCellObject, ob_ref) : offset_of_field(step, holder);
-    if (offset < 0 || !points_to(field(holder, offset), object)) return false;
+    const std::optional<Word> pointer = pointer_of(step, holder);
+    if (!pointer || !points_to(*pointer, object)) return false;
     int32_t depth = 0;
     if (holder != step.object) {
       if (restless_[step.parent]) return false;
@@ -174,7 +200,7 @@ class Shortcut::Maker {
       const State& parent = states_[step.parent];
       depth = std::max(value(parent.object), value(parent.contents));
     }
-    states_[step.source].object = behind(tell(step.source, field(holder, offset), depth));
+    states_[step.source].object = behind(tell(step.source, *pointer, depth));
     return true;
   }
 
@@ -224,6 +250,14 @@ class Shortcut::Maker {
     state.contents = behind(std::max(depth, tell(source, cpython::word_of_version(dict), depth)));
   }
 
+  // Of the very list how many there are, and where they stand.
+  void tell_elements(int32_t source, PyObject* list) {
+    State& state = states_[source];
+    if (!(state.tells_contents = state.is_stable)) return;
+    const int32_t depth = value(state.object), size = tell(source, field(list, offsetof(PyVarObject, ob_size)), depth);
+    state.contents = behind(std::max(size, tell(source, field(list, offsetof(PyListObject, ob_item)), depth)));
+  }
+
   void tell_attributes(int32_t source, PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     const std::optional<cpython::DictPlace> place = PyType_Check(object) ? std::nullopt : cpython::dict_place(object);
@@ -233,7 +267,7 @@ class Shortcut::Maker {
     State& state = states_[source];
     state.tells_attributes = true;
     const int32_t depth = value(state.object), of_class = tell(source, class_of(object), depth), of_type = tell(source, cpython::word_of_version(type), of_class + 1);
-    int32_t deepest = std::max({depth, of_class, of_type});
+    int32_t deepest = std::max({depth, of_class, of_type, value(state.contents)});
     const cpython::DictPlace own = place.value_or(cpython::DictPlace{});
     const int32_t leads = own.offset ? tell(source, field(object, own.offset), depth) : depth;
     deepest = std::max(deepest, leads);
@@ -286,7 +320,7 @@ class Shortcut::Maker {
       case Check::kEqual: return state.is_stable && is_constant(step.want);
       case Check::kType: return state.tells_attributes || state.has_no_dict || (state.is_stable && keeps_its_class(object));
       case Check::kTypeVersion: return state.tells_attributes;
-      case Check::kLength: return (state.tells_contents && (PyDict_CheckExact(object) || PyODict_CheckExact(object))) || (state.is_stable && PyTuple_CheckExact(object));
+      case Check::kLength: return (state.tells_contents && (PyDict_CheckExact(object) || PyODict_CheckExact(object) || PyList_CheckExact(object))) || (state.is_stable && PyTuple_CheckExact(object));
       case Check::kKeys: case Check::kHas: case Check::kHasNot: return state.tells_contents;
       case Check::kLacks: return state.tells_attributes;
       case Check::kSame: case Check::kDistinct: return state.is_known && states_[step.other].is_known;
@@ -299,7 +333,7 @@ class Shortcut::Maker {
   bool has_known_dict(int32_t source) const {
     const State& state = states_[source];
     PyObject* const object = items_[source];
-    const bool keeps_class = state.tells_contents || (state.is_stable && keeps_its_class(object));
+    const bool keeps_class = state.has_class || state.tells_contents || (state.is_stable && keeps_its_class(object));
     return state.tells_attributes || state.has_no_dict || (keeps_class && (has_no_dict(object) || PyODict_CheckExact(object)));
   }
 
@@ -347,15 +381,18 @@ void Shortcut::give_up() {
   tries_ = kMostTries + 1;
 }
 
-// Null: none has.
-inline const Word* Shortcut::changed_in(const Mark& mark) const {
-  const Word* begin = made_.words.data() + (mark.first ? made_.ends[mark.first - 1] : 0);
-  for (int32_t i = mark.first; i < mark.first + mark.count; i++) {
-    const Word* const end = made_.words.data() + made_.ends[i];
-    if (!are_unchanged(begin, end)) [[unlikely]] return std::find_if_not(begin, end, is_unchanged);
-    begin = end;
+inline bool Shortcut::are_unchanged(const Mark& mark) const {
+  for (int32_t row = mark.first; row < mark.first + mark.count; row++) {
+    if (!made_.rows.is_unchanged(row)) [[unlikely]] return false;
   }
-  return nullptr;
+  return true;
+}
+
+// Behind the first row that has changed nothing may be there any more.
+int32_t Shortcut::source_of_change(const Mark& mark) const {
+  int32_t row = mark.first;
+  while (made_.rows.is_unchanged(row)) row++;
+  return std::ranges::find(made_.of_words, made_.rows.changed_in(row), [](const auto& word) { return word.first; })->second;
 }
 
 void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const {
@@ -367,18 +404,16 @@ void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObje
 
 bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* frames, PyObject** items) const {
   const NoCollection no_collection;
-  for (const auto& [source, object] : made_.kept) items[source] = object;
+  for (const auto& [source, object] : made_.seen) items[source] = object;
   cpython::OwnNames names;
   for (const Mark& mark : made_.marks) {
     bool good = false;
     failed_ = mark.source;
     switch (mark.what) {
-      case What::kWords: {
-        const Word* const changed = changed_in(mark);
-        good = !changed;
-        if (changed) failed_ = made_.of_words[changed - made_.words.data()];
+      case What::kWords:
+        good = are_unchanged(mark);
+        if (!good) failed_ = source_of_change(mark);
         break;
-      }
       case What::kRead: {
         const Step& step = steps[mark.step];
         PyObject* const object = items[mark.source] = step.reach == Reach::kSlot ? frames[step.frame][step.index] : reach(step, frames, items, names);
@@ -394,7 +429,10 @@ bool Shortcut::holds(const std::vector<Step>& steps, PyObject* const* const* fra
     release(steps, mark, items);
     return false;
   }
-  for (size_t i = 0; i < made_.owned; i++) Py_INCREF(made_.kept[i].second);
+#pragma GCC unroll 4
+  for (const auto& [source, object] : made_.taken) items[source] = Py_NewRef(object);
+#pragma GCC unroll 4
+  for (const auto& [source, object] : made_.lent) items[source] = object;
   for (const int32_t source : made_.dropped) Py_DECREF(items[source]);
   failed_ = -1;
   served_++;

@@ -5,21 +5,30 @@
 #include <utility>
 #include <vector>
 
-#include "core/word.h"
+#include "core/held.h"
+#include "core/word_rows.h"
 #include "guards/guards.h"
 
 namespace evalframe::guards {
 
 struct Step;
 
+// Numbers of sources, in order.
+struct Sources : Holdable {
+  std::vector<int32_t> numbers;
+};
+
 // Objects are borrowed from a check that is over. None is touched before what holds it has been found unchanged: versions of dicts
 // and classes are never given twice (cpython/versions.h), so that they also tell that nothing was freed meanwhile.
 class Shortcut {
  public:
   // Whether everything holds that the steps ask for, as far as this can tell; fills `items` as the steps would. False: they
-  // have to be gone through, and `items` owns nothing. Else it owns what the steps have reached, or of that what `keep_only` says.
+  // have to be gone through, and `items` owns nothing. Else it has what the steps have reached, or of that what `keep_only` says, and owns of it
+  // what `owned` says, while the guards hold the rest.
   bool holds(const std::vector<Step>& steps, PyObject* const* const* frames, PyObject** items) const;
   bool is_made() const { return !made_.marks.empty(); }
+  const Held<Sources>& owned() const { return made_.owned; }
+  bool leaves(int32_t source) const { return read_.empty() || read_[source]; }
   // Sources, by number, that are read behind the check, and the only ones that have to be there then.
   void keep_only(std::vector<uint8_t> read);
   // The steps hold, with these objects.
@@ -30,7 +39,7 @@ class Shortcut {
     kRead,    // of `step` the object, and what it asks
     kFact,    // what `step` asks
     kSame,    // the source is `object`
-    kWords,   // `count` batches of words from `first` on, of objects that are the very ones
+    kWords,   // `count` rows of words from `first` on, of objects that are the very ones
     kNoDict,  // of `object` its class, and that it has its attributes in itself
   };
   struct Mark {
@@ -42,17 +51,19 @@ class Shortcut {
   };
   struct Made {
     std::vector<Mark> marks;  // in the order of the sources
-    std::vector<Word> words;  // versions of dicts and classes, pointers, the numbers of tensors: those of a batch are there if the batches before are as they were
-    std::vector<int32_t> of_words;  // their sources
-    std::vector<int32_t> ends;      // of batches, in `words`
-    std::vector<std::pair<int32_t, PyObject*>> kept;  // sources that aren't read anew, of which marks or who calls want the objects
-    size_t owned = 0;                                 // the first of these, which `items` is to own
-    std::vector<int32_t> dropped;                     // sources that are reached, and that it isn't to own
+    WordRows rows;            // of versions of dicts and classes, pointers, the numbers of tensors
+    std::vector<std::pair<const void*, int32_t>> of_words;  // where each lies, and its source
+    using Known = std::vector<std::pair<int32_t, PyObject*>>;  // sources that aren't read anew
+    Known seen;                                       // of which marks want the objects
+    Known taken, lent;                                // which `items` is to have: to own, and as the guards hold them
+    Held<Sources> owned;                              // those taken, and those reached that `items` is to have
+    std::vector<int32_t> dropped;                     // sources that are reached, and that it isn't to have
   };
   class Maker;
 
   void give_up();
-  const Word* changed_in(const Mark& mark) const;
+  bool are_unchanged(const Mark& mark) const;
+  int32_t source_of_change(const Mark& mark) const;
   void release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const;
 
   Made made_;

@@ -38,7 +38,20 @@ PyObject* Rebuild::known(uint32_t value) const {
   return nullptr;
 }
 
+// Made by nobody here, and of which there is no other.
+inline bool Rebuild::is_at_hand(const Value& value) { return value.kind <= Value::Kind::kConstant && !(value.kind == Value::Kind::kConstant && value.b); }
+
+inline PyObject* Rebuild::at_hand(const Value& value) const {
+  if (value.kind == Value::Kind::kNull) return nullptr;
+  if (value.kind == Value::Kind::kSource) return sources_[value.a];
+  if (value.kind == Value::Kind::kConstant) return recording_.graph.constants[value.a].get();
+  const auto at = std::find(exit_.values.begin(), exit_.values.end(), Operand::node(value.a));
+  CHECK(at != exit_.values.end());
+  return objects_[at - exit_.values.begin()].get();
+}
+
 Ref Rebuild::make(uint32_t value) {
+  if (is_at_hand(recording_.values[value])) return Ref::borrow(at_hand(recording_.values[value]));
   const Value::Kind of = recording_.values[value].kind;
   if (of == Value::Kind::kList || of == Value::Kind::kDict || of == Value::Kind::kMapping || of == Value::Kind::kReplayed) {
     const Container& container = recording_.containers[recording_.values[value].a];
@@ -86,9 +99,9 @@ Ref Rebuild::make_dict(uint32_t index, const Value& value) {
 
 // Under the hash that the key's class has given.
 bool Rebuild::store(PyObject* dict, uint32_t label, PyObject* key, PyObject* item) const {
-  const auto hash = recording_.hashes.find(label);
   // An OrderedDict knows its keys by the stores into it; of others, what their class has for that isn't asked.
   if (PyODict_Check(dict)) return PyODict_SetItem(dict, key, item) == 0;
+  const auto hash = recording_.hashes.find(label);
   if (hash == recording_.hashes.end()) return PyDict_SetItem(dict, key, item) == 0;
   return cpython::store_under_hash(dict, key, hash->second, item);
 }
@@ -420,14 +433,10 @@ bool Rebuild::advance(PyObject* iterable, PyObject* iterator, int32_t position) 
 Ref Rebuild::make_fresh(uint32_t index) {
   const Value& value = recording_.values[index];
   switch (value.kind) {
-    case Value::Kind::kNull: return Ref();
-    case Value::Kind::kSource: return Ref::borrow(sources_[value.a]);
-    case Value::Kind::kConstant: return value.b ? make_class(index, recording_.classes[static_cast<size_t>(value.b) - 1]) : Ref::borrow(recording_.graph.constants[value.a].get());
-    case Value::Kind::kNode: {
-      const auto at = std::find(exit_.values.begin(), exit_.values.end(), Operand::node(value.a));
-      CHECK(at != exit_.values.end());
-      return Ref::borrow(objects_[at - exit_.values.begin()].get());
-    }
+    case Value::Kind::kNull:
+    case Value::Kind::kSource:
+    case Value::Kind::kNode: return Ref::borrow(at_hand(value));
+    case Value::Kind::kConstant: return make_class(index, recording_.classes[static_cast<size_t>(value.b) - 1]);
     case Value::Kind::kOuterException: return Ref::borrow(outer_[value.b] ? outer_[value.b].get() : Py_None);
     case Value::Kind::kTruth: {
       const Ref compared = make(static_cast<uint32_t>(value.a));

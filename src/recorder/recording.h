@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bytecode/instruction.h"
+#include "core/few.h"
 #include "core/held.h"
 #include "graph/graph.h"
 #include "guards/guards.h"
@@ -341,6 +342,8 @@ class Rebuild {
   Ref call_on(uint32_t call, PyObject* self);
 
  private:
+  static bool is_at_hand(const Value& value);
+  PyObject* at_hand(const Value& value) const;
   Ref make_fresh(uint32_t value);
   Ref make_list(uint32_t index, const Value& value);
   Ref make_dict(uint32_t index, const Value& value);
@@ -372,7 +375,7 @@ class Rebuild {
   const std::span<const Ref> objects_;
   PyObject* const* sources_;
   LiveFrames* const frames_;
-  std::vector<std::pair<uint32_t, Ref>> made_;
+  Few<std::pair<uint32_t, Ref>, 8> made_;
   std::map<int32_t, Ref> ended_;  // frame objects
   Ref outer_[2];                  // what is handled around: as Value::b says
 };

@@ -1,6 +1,8 @@
 // The inputs of a graph in one call.
 #pragma once
 
+#include <algorithm>
+
 #include "core/few.h"
 #include "guards/program.h"
 #include "recorder/recording.h"
@@ -11,13 +13,13 @@ namespace evalframe::runtime {
 class Inputs {
  public:
   Inputs(const recorder::Recording& recording, const guards::Objects& objects) {
-    objects_.reserve(recording.input_sources.size());
-    for (const int32_t source : recording.input_sources) objects_.push_back(objects[source]);
+    objects_.resize(recording.input_sources.size());
+    std::ranges::transform(recording.input_sources, objects_.begin(), [&](int32_t source) { return objects[source]; });
   }
   PyObject* const* data() const { return objects_.data(); }
 
  private:
-  Few<PyObject*, 16> objects_;
+  Few<PyObject*, 128> objects_;
 };
 
 }  // namespace evalframe::runtime

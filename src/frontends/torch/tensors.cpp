@@ -599,6 +599,15 @@ static bool lies_as(PyObject* object, const Facts& facts) {
   return impl && all_numbers(impl, facts, is_unchanged) && requires_grad(object) == facts.requires_grad;
 }
 
+// Behind the sizes, and the strides, of a tensor of few dimensions: two words are as quickly compared as one, and these stay as they are.
+static std::vector<const char*> unused_words(const char* impl, const Facts& facts) {
+  const Layout& layout = known().layout;
+  const size_t rank = facts.sizes_and_strides.size() / 2;
+  if (rank >= layout.most_dimensions()) return {};
+  const size_t numbers = rank % 2 ? layout.strides : layout.sizes;  // in front of the sizes is the rank
+  return {impl + numbers + rank * sizeof(int64_t)};
+}
+
 std::vector<TensorWord> words_of(PyObject* tensor, const Facts& facts) {
   const Gradients& gradients = known().gradients;
   if (facts.kind.empty() || !gradients.known || !lies_as(tensor, facts)) return {};
@@ -606,9 +615,12 @@ std::vector<TensorWord> words_of(PyObject* tensor, const Facts& facts) {
   std::vector<TensorWord> words = {{word_at(handle_of(tensor)), 0}, {word_at(impl + gradients.known), 1}};
   if (const auto* const autograd = reinterpret_cast<const char*>(words.back().word.value)) {
     words.push_back({word_at(autograd + gradients.flag), 2});
-    words.push_back({word_at(autograd + gradients.function), 2});
+    // Without a function, the flag alone says that gradients are required.
+    const Word function = word_at(autograd + gradients.function);
+    if (function.value || !facts.requires_grad) words.push_back({function, 2});
   }
   all_numbers(impl, facts, [&](const Word& word) { return words.push_back({word, 1}), true; });
+  for (const char* const unused : unused_words(impl, facts)) words.push_back({word_at(unused), 1});
   return words;
 }
 
