@@ -192,3 +192,22 @@ def test_an_exception_outlasts_what_its_call_decides() -> None:
     """The call by which a function turns out slower compiles its loops in full, before what it raises is handed on. Nothing may be on disk of them."""
     done = subprocess.run([sys.executable, "-c", ENDS_BEYOND], capture_output=True, text=True, check=True, env=os.environ | {"EVALFRAME_CACHE": "0"})
     assert done.stdout == "['IndexError']\n"
+
+
+def levels(x: Any, by: Any) -> Any:
+    found = np.zeros(len(by))
+    for k in range(len(by)):
+        c = by[k]
+        first = second = 0.0
+        for value in x:
+            first, second = value + c * first - second, first
+        found[k] = first * first + second * second
+    return found
+
+
+def test_a_long_inner_loop_in_the_first_turn_of_another() -> None:
+    """Behind it nothing is recorded yet, which is no reason to give up the function."""
+    captured = evalframe.jit(levels)
+    x, by = np.linspace(0, 1, 20_000), np.linspace(-1, 1, 40)
+    assert captured(x, by).tobytes() == levels(x, by).tobytes()
+    assert _core.jit_counters(captured)["native_loops"]

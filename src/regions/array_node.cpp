@@ -16,6 +16,7 @@
 #include "regions/masks.h"
 #include "regions/numbers.h"
 #include "regions/rolls.h"
+#include "regions/uses.h"
 #include "regions/views.h"
 
 namespace evalframe::regions {
@@ -59,11 +60,6 @@ class ArrayNode {
   void store_by_arrays() const {
     const Operand* const operands = nodes_.graph.operands_of(node_);
     scatter(block_, value(operands[0]), index_of_arrays(operands[1]), value(operands[2]));
-  }
-
-  void leave_to_store() const {
-    const Operand* const operands = nodes_.graph.operands_of(node_);
-    regions::leave_to_store(block_, nodes_.operand(operands[1]), nodes_.operand(operands[2]));
   }
 
  private:
@@ -129,7 +125,7 @@ class ArrayNode {
       nodes_.becomes(target.expression.get(), changed);
       return changed;
     }
-    put(located(meaning_.target), made);
+    put(located(meaning_.target), target.varies, made);
     return target;
   }
 
@@ -507,42 +503,19 @@ class ArrayNode {
   }
 
   // Whether two operands are the same value, or tuples and slices of the same.
-  bool are_same(Operand a, Operand b) const {
-    if (a == b) return true;
-    if (a.space == Operand::Space::kConstant && b.space == Operand::Space::kConstant) {
-      // Of ints, slices, None and the like.
-      const auto constant = [&](Operand of) { return nodes_.graph.constants[static_cast<size_t>(of.index)].get(); };
-      const int equal = PyObject_RichCompareBool(constant(a), constant(b), Py_EQ);
-      if (equal < 0) PyErr_Clear();
-      return equal == 1 && Py_TYPE(constant(a)) == Py_TYPE(constant(b));
-    }
-    if (a.space != Operand::Space::kNode || b.space != Operand::Space::kNode) return false;
-    const Node &one = nodes_.graph.nodes[static_cast<size_t>(a.index)], &other = nodes_.graph.nodes[static_cast<size_t>(b.index)];
-    if (one.form != other.form || (one.form != Form::kTuple && one.form != Form::kSlice) || one.count != other.count) return false;
-    const Operand* const parts = nodes_.graph.operands_of(one);
-    return std::equal(parts, parts + one.count, nodes_.graph.operands_of(other), [&](Operand x, Operand y) { return are_same(x, y); });
-  }
-
   const Node* node_of(Operand of) const { return of.space == Operand::Space::kNode ? &nodes_.graph.nodes[static_cast<size_t>(of.index)] : nullptr; }
 
-  // x[i] += y: what is stored is the part itself, which was changed in place.
-  bool stores_itself() const {
-    const Operand* const operands = nodes_.graph.operands_of(node_);
-    const Node* const changed = node_of(operands[2]);
-    if (!changed || changed->form != Form::kBinary || changed->code < bytecode::kBinaryOps) return false;
-    const Node* const taken = node_of(nodes_.graph.operands_of(*changed)[0]);
-    return taken && taken->form == Form::kGetItem && std::equal(operands, operands + 2, nodes_.graph.operands_of(*taken), [&](Operand a, Operand b) { return are_same(a, b); });
-  }
-
   Written store() const {
-    if (stores_itself()) return {};
-    const Strided part = part_of(block_, located(meaning_.target), Varies::kAnyhow, items());
+    if (stores_itself(nodes_.graph, node_)) return {};
+    const Varies of_target = value(meaning_.target).varies;
+    const std::vector<Item> index = items();
+    const Strided part = part_of(block_, located(meaning_.target), of_target, index);
     const Written from = value(meaning_.args[0]);
     if (part.sizes.empty()) throw Unsupported("an array stored as an element");
     if (const Node* const made = node_of(meaning_.args[0]); made && (made->form == Form::kTuple || made->form == Form::kList)) return store_items(part, *made), Written{};
     if (from.type.is_array()) {
       nodes_.before_reading();
-      put(part, cast_to(leaf(block_, value(meaning_.args[0])), part.type.dtype));
+      put(part, part_varies(block_, of_target, index), cast_to(leaf(block_, value(meaning_.args[0])), part.type.dtype));
       return {};
     }
     check_writable(part);
@@ -620,11 +593,12 @@ class ArrayNode {
   }
 
   // Is to be stored, as soon as nothing can fail.
-  void put(const Strided& to, const ExpressionRef& elements) const {
+  void put(const Strided& to, Varies varies, const ExpressionRef& elements) const {
     check_writable(to);
     if (elements->sizes.size() > to.sizes.size()) throw Unsupported("a store of an array of more dimensions");
-    const bool waits = block_.pass == Pass::kTurn && block_.stores.empty() && !block_.is_own(to.memory) && may_compute_for(elements, to);
-    if (waits) return store(to, {.to = std::make_shared<Strided>(to), .computes = elements});
+    const bool may_wait = block_.pass == Pass::kTurn || block_.puts_off_rows;
+    const bool waits = may_wait && block_.stores.empty() && !block_.is_own(to.memory) && may_compute_for(elements, to);
+    if (waits) return store(to, {.to = std::make_shared<Strided>(to), .varies = varies, .computes = elements});
     // Copied from where it stands if it does; the copy keeps what overlaps.
     const bool stands = elements->is_leaf() && elements->array;
     const Strided from = stands ? *elements->array : strided(block_, computed(block_, written_array(elements)));
@@ -673,7 +647,7 @@ class ArrayNode {
   bool is_stored_as_kept() const {
     const std::vector<Node>& nodes = nodes_.graph.nodes;
     const Operand mask = nodes_.graph.operands_of(node_)[1];
-    const auto is_kept_alike = [&](const Node* node) { return node && node->form == Form::kGetItem && are_same(nodes_.graph.operands_of(*node)[1], mask); };
+    const auto is_kept_alike = [&](const Node* node) { return node && node->form == Form::kGetItem && are_same(nodes_.graph, nodes_.graph.operands_of(*node)[1], mask); };
     std::vector<bool> of_it(nodes.size());
     of_it[static_cast<size_t>(index_)] = true;
     bool is_stored = false;
@@ -683,7 +657,7 @@ class ArrayNode {
       const auto is_of_it = [&](Operand operand) { return operand.space == Operand::Space::kNode && of_it[static_cast<size_t>(operand.index)]; };
       if (node.form == Form::kCheckMeta || std::none_of(operands, operands + node.count, is_of_it)) continue;
       if (node.form == Form::kSetItem) {
-        if (is_of_it(operands[0]) || !are_same(operands[1], mask)) return false;
+        if (is_of_it(operands[0]) || !are_same(nodes_.graph, operands[1], mask)) return false;
         is_stored = true;
         continue;
       }
@@ -766,7 +740,5 @@ bool store_by_arrays(const ArrayNodes& nodes, int32_t index) {
     return false;
   }
 }
-
-void leave_to_store_by_arrays(const ArrayNodes& nodes, int32_t index) { ArrayNode(nodes, index).leave_to_store(); }
 
 }  // namespace evalframe::regions

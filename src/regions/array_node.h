@@ -28,7 +28,5 @@ struct ArrayNodes {
 std::optional<Written> array_node(const ArrayNodes& nodes, int32_t index);
 // Stores by an index that is an array, or has some: what was put off has to be computed, and what is done isn't undone. False: it is NumPy's to do.
 bool store_by_arrays(const ArrayNodes& nodes, int32_t index);
-// Of such a store, before all else that was put off is computed: what it has another way of computing isn't.
-void leave_to_store_by_arrays(const ArrayNodes& nodes, int32_t index);
 
 }  // namespace evalframe::regions

@@ -123,7 +123,8 @@ native::Value Block::load_from_memory(DType dtype, const Term& address, std::opt
 
 native::Value Block::load(DType dtype, const Term& address, Varies varies) {
   const std::optional<size_t> even = varies == Varies::kAnyhow ? std::nullopt : std::optional<size_t>(even_loads_++);
-  if (peeks && even) peeked.push_back({dtype, address});
+  if (puts_off_rows && !even) throw Unsupported("an element anywhere, in turns that change a row");
+  if ((peeks || puts_off_rows) && even) peeked.push_back({dtype, address});
   // Nothing but addresses is of interest.
   if (pass == Pass::kProbe) return native::is_complex(dtype) ? native::make(dtype, native::zero(emitter, native::component(dtype)), native::zero(emitter, native::component(dtype))) : native::exact(dtype, native::zero(emitter, dtype));
   if (stores_arrays()) throw Unsupported("an element behind a store into its array");

@@ -114,6 +114,8 @@ class Block {
   bool is_own(const std::string& memory) const;
   // Of elements, by the array and the indices: one that is named twice has one address, so that what was stored there is known.
   std::map<std::string, Term> addresses;
+  // Parts, the same.
+  std::map<std::string, Strided> parts;
   // How many elements masks keep, by where they are, since memory was written last.
   std::map<std::string, Term> kept_counts;
   // To be stored into an array, or stored already if the memory is its own. base: the object that has the array's memory.
@@ -133,6 +135,8 @@ class Block {
   // The same, where it holds (an i1); none: it never does, or always.
   const std::optional<Term>& done_where() const { return done_where_; }
   int logged() const { return logged_; }
+  // Whether what is in rows of neighbours, which are about to be computed anew, is in the log (an i1).
+  Term logged(const Strided& rows) { return logged_where(emitter.integer("i1", -1), emitter.integer("i1", 0), rows, true); }
   bool meets_conditions() const { return meets_conditions_; }
   // All that was done so far is done: from here on it leaves for that label.
   void leave_for(std::string label) {
@@ -208,6 +212,8 @@ class Block {
     Term address;
   };
   std::vector<Element> peeked;
+  // What rows get is computed behind all turns (row_turns.h): where it reads elements is of interest, and has to vary evenly, or not at all.
+  bool puts_off_rows = false;
   // kMany: those were loaded when the turn began, into variables with names that begin so, with values of these types.
   std::string loaded;
   std::vector<std::string> loaded_types;

@@ -16,6 +16,7 @@ ExpressionRef leaf(Block& block, const Written& array) {
   Strided all = strided(block, array);
   auto made = std::make_shared<Expression>(Expression{.dtype = all.type.dtype, .sizes = all.sizes});
   made->array = std::make_shared<Strided>(std::move(all));
+  made->varies = array.varies;
   made->source = array.expression;
   return made;
 }
@@ -87,6 +88,9 @@ class KernelOf {
     const size_t operands = leaves_.size() * (has_rolled_ ? 2 : 1) + 1;
     if (operands > kMostOperands || kernel_.ops.size() > kMostOperations) throw Unsupported("an operation on so many arrays");
   }
+
+  const Kernel& kernel() const { return kernel_; }
+  const std::vector<const Expression*>& leaves() const { return leaves_; }
 
   Routine routine(Routine::Kind kind) const { return {.kind = kind, .kernel = std::make_shared<const Kernel>(kernel_), .text = std::string(has_rolled_ ? kRolled : root_.skips ? kSkipping : "") + native::print(kernel_)}; }
 
@@ -228,12 +232,6 @@ void find_arrays(const Expression& expression, std::vector<const Expression*>& l
   for (const ExpressionRef& operand : expression.operands) find_arrays(*operand, leaves);
 }
 
-std::vector<const Expression*> arrays_of(const Expression& expression) {
-  std::vector<const Expression*> leaves;
-  find_arrays(expression, leaves);
-  return leaves;
-}
-
 // Statements that read several neighbours of what they change are those that read it elsewhere.
 bool reads_neighbours(const Expression& expression, const Strided& to) {
   const std::vector<const Expression*> leaves = arrays_of(expression);
@@ -274,6 +272,17 @@ Term is_beside(Block& block, const Expression& leaf, const Strided& to) {
 }
 
 }  // namespace
+
+std::vector<const Expression*> arrays_of(const Expression& expression) {
+  std::vector<const Expression*> leaves;
+  find_arrays(expression, leaves);
+  return leaves;
+}
+
+KernelOfArrays kernel_of(Expression& expression) {
+  const KernelOf all(expression);
+  return {all.kernel(), all.leaves()};
+}
 
 void require_c_order(Block& block, const Strided& array) {
   if (array.type.kind == Type::Kind::kFresh) return;

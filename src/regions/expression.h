@@ -16,6 +16,7 @@ struct Expression {
   DType dtype = DType::kNone;
   std::vector<Term> sizes;
   std::shared_ptr<Strided> array = {};
+  Varies varies = Varies::kAnyhow;  // of an array: where it is, in many turns
   std::shared_ptr<Expression> source = {};  // of an array that was computed
   native::Value number = {};
   native::ScalarOp op = native::ScalarOp::add;
@@ -62,6 +63,15 @@ inline constexpr std::string_view kRolled = "rolled ";
 
 // Computes it, if that wasn't done: an array in memory.
 Written computed(Block& block, const Written& array);
+
+// What computes it, and what that is called with: arrays and numbers.
+struct KernelOfArrays {
+  native::Kernel kernel;
+  std::vector<const Expression*> inputs;
+};
+KernelOfArrays kernel_of(Expression& expression);
+// Those of its inputs that are arrays, in the same order.
+std::vector<const Expression*> arrays_of(const Expression& expression);
 
 // Whether it may be computed when it is stored (Block::Store). What it is made of is computed with it.
 bool may_compute_for(const ExpressionRef& expression, const Strided& to);

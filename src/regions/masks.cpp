@@ -22,6 +22,16 @@ Block::Rows rows_of(Block& block, const Strided& array) {
   return {array.data, array.sizes.size() == 2 ? array.strides[0] : block.emitter.integer("i64", 0), array.strides.back()};
 }
 
+Term row_count(Block& block, const Strided& array) { return array.sizes.size() == 2 ? array.sizes[0] : block.emitter.integer("i64", 1); }
+
+// Takes what `which` keeps; where the number of it is stored.
+Term call_keep(Block& block, const Strided& from, const Block::Rows& which, int rank, const Written& result) {
+  const Term none = block.emitter.integer("i64", 0), count = block.number_at(3);
+  const Routine routine{.kind = Routine::Kind::kKeep, .dtype = from.type.dtype, .rank = rank};
+  block.call(routine, {rows_of(block, from), which, {result.words[0], none, none}, {count, none, none}}, row_count(block, from), from.sizes.back(), false);
+  return count;
+}
+
 // Of the same sizes, or for the first axis alone.
 std::pair<Strided, Strided> masked(Block& block, const Written& array, const Written& mask) {
   std::pair<Strided, Strided> both{strided(block, array), strided(block, mask)};
@@ -38,16 +48,12 @@ std::pair<Strided, Strided> masked(Block& block, const Written& array, const Wri
 
 Written gathered_by_mask(Block& block, const Written& array, const Written& mask) {
   const auto [from, kept] = masked(block, array, mask);
-  const bool is_matrix = from.sizes.size() == 2, takes_rows = from.sizes.size() > kept.sizes.size();
+  const bool takes_rows = from.sizes.size() > kept.sizes.size();
   if (takes_rows) require_c_order(block, from);
-  const Term none = block.emitter.integer("i64", 0), one = block.emitter.integer("i64", 1);
-  const Term rows = is_matrix ? from.sizes[0] : one, columns = from.sizes.back();
-  Written result = room_for(block, from.type.dtype, takes_rows ? from.sizes : std::vector{rows * columns});
+  Written result = room_for(block, from.type.dtype, takes_rows ? from.sizes : std::vector{row_count(block, from) * from.sizes.back()});
   Block::Rows which = rows_of(block, kept);
-  if (takes_rows) which = {kept.data, kept.strides[0], none};
-  const Term count = block.number_at(3);
-  const Routine routine{.kind = Routine::Kind::kKeep, .dtype = from.type.dtype, .rank = takes_rows ? 1 : 2};
-  block.call(routine, {rows_of(block, from), which, {result.words[0], none, none}, {count, none, none}}, rows, columns, false);
+  if (takes_rows) which = {kept.data, kept.strides[0], block.emitter.integer("i64", 0)};
+  const Term count = call_keep(block, from, which, takes_rows ? 1 : 2, result);
   result.words[1] = block.emitter.let("i64", "load i64, ptr " + count.ref);
   return result;
 }
@@ -147,8 +153,8 @@ Term count_of_kept(Block& block, const Strided& mask) {
   const Block::Rows which = rows_of(block, mask);
   const auto [known, is_new] = block.kept_counts.try_emplace(which.data.ref + " " + which.outer.ref + " " + which.inner.ref);
   if (!is_new) return known->second;
-  const Term one = block.emitter.integer("i64", 1), none = block.emitter.integer("i64", 0), count = block.number_at(3);
-  block.call({.kind = Routine::Kind::kCount}, {which, {count, none, none}}, mask.sizes.size() == 2 ? mask.sizes[0] : one, mask.sizes.back(), false);
+  const Term none = block.emitter.integer("i64", 0), count = block.number_at(3);
+  block.call({.kind = Routine::Kind::kCount}, {which, {count, none, none}}, row_count(block, mask), mask.sizes.back(), false);
   return known->second = block.emitter.let("i64", "load i64, ptr " + count.ref);
 }
 
@@ -170,10 +176,8 @@ Written kept(Block& block, const Written& array, const Written& mask) {
 
 Written kept_copy(Block& block, const Expression& kept) {
   const Strided &from = *kept.operands[0]->array, &which = *kept.operands[1]->array;
-  const Term one = block.emitter.integer("i64", 1), none = block.emitter.integer("i64", 0);
   Written result = room_for(block, kept.dtype, {kept.sizes[0]});
-  block.call({.kind = Routine::Kind::kKeep, .dtype = kept.dtype, .rank = 2}, {rows_of(block, from), rows_of(block, which), {result.words[0], none, none}, {block.number_at(3), none, none}},
-             from.sizes.size() == 2 ? from.sizes[0] : one, from.sizes.back(), false);
+  call_keep(block, from, rows_of(block, which), 2, result);
   return result;
 }
 
@@ -185,18 +189,16 @@ void leave_to_store(Block& block, const Written& mask, const Written& value) {
 static void store_kept(Block& block, const Strided& to, const Strided& mask, const ExpressionRef& value) {
   const Strided made = strided(block, computed(block, written_array(WhereKept(block, to, mask).stored(value))));
   block.look_at_conditions();
-  const Term rows = to.sizes.size() == 2 ? to.sizes[0] : block.emitter.integer("i64", 1);
-  block.call({.kind = Routine::Kind::kPutKept, .dtype = to.type.dtype}, {rows_of(block, to), rows_of(block, mask), rows_of(block, made)}, rows, to.sizes.back(), false);
+  block.call({.kind = Routine::Kind::kPutKept, .dtype = to.type.dtype}, {rows_of(block, to), rows_of(block, mask), rows_of(block, made)}, row_count(block, to), to.sizes.back(), false);
 }
 
 void put_by_mask(Block& block, const Written& array, const Written& mask, const Written& value) {
   const auto [to, kept] = masked(block, array, mask);
   if (to.sizes.size() != kept.sizes.size()) throw Unsupported("rows stored by a mask");
-  const Term one = block.emitter.integer("i64", 1), none = block.emitter.integer("i64", 0);
   Block::Rows from{};
   if (value.type.is_number()) {
     from = number_to_store(block, value, to.type.dtype);
-    from.outer = one;
+    from.outer = block.emitter.integer("i64", 1);
   } else {
     if (!value.type.is_array() || value.type.rank != 1) throw Unsupported("a store of " + text_of(value.type) + " by a mask");
     if (value.expression && is_kept_by(*value.expression, kept)) return store_kept(block, to, kept, value.expression);
@@ -204,7 +206,7 @@ void put_by_mask(Block& block, const Written& array, const Written& mask, const 
     from = {row.data, row.sizes[0], row.strides[0]};
   }
   block.look_at_conditions();
-  block.call({.kind = Routine::Kind::kPut, .dtype = to.type.dtype}, {rows_of(block, to), rows_of(block, kept), from}, to.sizes.size() == 2 ? to.sizes[0] : one, to.sizes.back(), false);
+  block.call({.kind = Routine::Kind::kPut, .dtype = to.type.dtype}, {rows_of(block, to), rows_of(block, kept), from}, row_count(block, to), to.sizes.back(), false);
 }
 
 // --- what is called -------------------------------------------------------------------------------------------------------
@@ -227,10 +229,10 @@ int64_t count_of(uint64_t set) { return static_cast<int64_t>((set >> 7) * 0x0101
 
 // Of memory that doesn't overlap.
 template <size_t element>
-void copy_eight(const char* from, int64_t step, char* to, int64_t to_step) {
+void copy_row(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
   constexpr auto kSize = static_cast<int64_t>(element);
-  if (step == kSize && to_step == kSize) std::memcpy(to, from, 8 * element);
-  else copy_elements_of<element>(from, step, to, to_step, 8);
+  if (step == kSize && to_step == kSize) std::memcpy(to, from, static_cast<size_t>(count) * element);
+  else copy_elements_of<element>(from, step, to, to_step, count);
 }
 
 // Masks have long runs more often than not: what isn't kept costs an eighth of a look.
@@ -283,7 +285,7 @@ class KeepRoutine final : public LoadedRoutine {
     int64_t kept = 0;
     for_each_eight(mask, mask_step, count, [&](int64_t first, int64_t size, uint64_t set) {
       if (set == kAllSet) {
-        copy_eight<element>(from + first * step, step, to + kept * kSize, kSize);
+        copy_row<element>(from + first * step, step, to + kept * kSize, kSize, 8);
         kept += 8;
       } else if (set) {
         // Each is written, and overwritten by the next one where it isn't kept: there is room for all.
@@ -316,7 +318,7 @@ class PutRoutine final : public LoadedRoutine {
       for_each_eight(data[1] + r * outer[1], inner[1], columns, [&](int64_t first, int64_t, uint64_t set) {
         char* const place = data[0] + r * outer[0] + first * inner[0];
         if (set == kAllSet) {
-          copy_eight<element>(next, step, place, inner[0]);
+          copy_row<element>(next, step, place, inner[0], 8);
           next += 8 * step;
         }
         for (uint64_t rest = set == kAllSet ? 0 : set; rest; rest &= rest - 1, next += step) std::memcpy(place + std::countr_zero(rest) / 8 * inner[0], next, element);
@@ -347,18 +349,13 @@ class PutKeptRoutine final : public LoadedRoutine {
     if (is_on_mask(extent_of(data, outer, inner, rows, columns, kSize), data, outer, inner, rows, columns)) return kNotPut;
     join_rows(outer, inner, 3, rows, columns);
     return for_each_kept_part(data[1], outer[1], inner[1], rows, columns, [&](int64_t row, int64_t column, int64_t some_rows, int64_t some_columns) {
-      for (int64_t r = row; r < row + some_rows; r++) copy_row(data[2] + r * outer[2] + column * inner[2], inner[2], data[0] + r * outer[0] + column * inner[0], inner[0], some_columns);
+      for (int64_t r = row; r < row + some_rows; r++) copy_row<element>(data[2] + r * outer[2] + column * inner[2], inner[2], data[0] + r * outer[0] + column * inner[0], inner[0], some_columns);
       return 0;
     });
   }
 
  private:
   static constexpr auto kSize = static_cast<int64_t>(element);
-
-  static void copy_row(const char* from, int64_t step, char* to, int64_t to_step, int64_t count) {
-    if (step == kSize && to_step == kSize) std::memcpy(to, from, static_cast<size_t>(count) * element);
-    else copy_elements_of<element>(from, step, to, to_step, count);
-  }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bytecode/operators.h"
 #include "cpython/attributes.h"
 #include "regions/block.h"
 
@@ -157,8 +158,26 @@ std::vector<uint32_t> Variables::with_names(const std::vector<uint32_t>& slots) 
 
 std::vector<uint32_t> Variables::initial(const recorder::Recording& recording) const { return with_names(recording.initial[0]); }
 
+// total += row
+bool Variables::is_changed_in_place(const recorder::Recording& recording, size_t slot, uint32_t value) const {
+  using graph::Form, graph::Operand;
+  const recorder::Value& last = recording.values[value];
+  if (last.kind != recorder::Value::Kind::kNode) return false;
+  Operand from = Operand::node(last.a);
+  while (from.space == Operand::Space::kNode) {
+    const graph::Node& node = recording.graph.nodes[static_cast<size_t>(from.index)];
+    if (node.form != Form::kBinary || node.code < bytecode::kBinaryOps || node.meta.kind != graph::Kind::kArray) return false;
+    from = recording.graph.operands_of(node)[0];
+  }
+  return from.space == Operand::Space::kInput && slot_of(recording, recording.input_sources[static_cast<size_t>(from.index)]) == slot;
+}
+
 std::vector<uint32_t> Variables::values_at(const recorder::Recording& recording, int32_t node) const {
   std::vector<uint32_t> all = with_names(recording.state_at(node)[0].slots);
+  const std::vector<uint32_t> before = initial(recording);
+  for (size_t slot = 0; slot < std::min(own_, before.size()); slot++) {
+    if (all[slot] != before[slot] && is_changed_in_place(recording, slot, all[slot])) all[slot] = before[slot];
+  }
   for (const recorder::PendingStore& store : recording.stores_at(node)) {
     const recorder::Name& into = recording.names[static_cast<size_t>(store.name)];
     if (into.kind == recorder::Name::Kind::kAppend) continue;

@@ -57,11 +57,12 @@ class Variables {
   std::optional<size_t> slot_of(const recorder::Recording& recording, int32_t source) const;
   // A name that has what it had at the start.
   static constexpr uint32_t kKept = UINT32_MAX;
-  // Values by slot: at the start, and before the node. Throws std::runtime_error where something else is stored into, but for the ends of lists.
+  // Values by slot: at the start, and before the node, where an array that was changed in place is what there was at the start. Throws std::runtime_error where something else is stored into, but for the ends of lists.
   std::vector<uint32_t> initial(const recorder::Recording& recording) const;
   std::vector<uint32_t> values_at(const recorder::Recording& recording, int32_t node) const;
 
  private:
+  bool is_changed_in_place(const recorder::Recording& recording, size_t slot, uint32_t value) const;
   std::vector<uint32_t> with_names(const std::vector<uint32_t>& slots) const;
   const Names& names_;
   const size_t own_;

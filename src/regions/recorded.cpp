@@ -7,6 +7,7 @@
 #include "regions/elements.h"
 #include "regions/expression.h"
 #include "regions/iterators.h"
+#include "regions/masks.h"
 #include "regions/names.h"
 #include "regions/numbers.h"
 #include "regions/object_call.h"
@@ -396,7 +397,7 @@ void RecordingWriter::find_reads() {
         if (std::any_of(operands, operands + node.count, is_array)) last_array_read_ = i;
         break;
       case Form::kSetItem:
-        if (is_array(operands[2])) last_array_read_ = i;
+        if (is_array(operands[2]) && !(meanings_.of(i).sense == native::Sense::kStore && stores_itself(recording_.graph, node))) last_array_read_ = i;
         break;
       case Form::kGetItem:
         if (node.meta.kind != graph::Kind::kArray && is_array(operands[0])) last_element_read_ = i;
@@ -434,7 +435,8 @@ Written RecordingWriter::result_of(int32_t index, const Node& node) {
   try {
     if (const std::optional<Choice> choice = choice_of(node)) return write_choice(index, *choice, node);
     if (std::optional<Written> made = array_node(array_nodes(index), index)) return std::move(*made);
-    if (node.form == Form::kGetItem && block_.stores_arrays()) commit(index);
+    const bool reads_element = node.form == Form::kGetItem && operand(recording_.graph.operands_of(node)[0]).type.is_array();
+    if (reads_element && block_.stores_arrays()) commit(index);
     return node_value(node);
   } catch (const Unsupported&) {
     if (may_be_object_call(recording_.graph, meanings_, index)) throw AsObjectCall{calls_like(index)};
@@ -470,9 +472,10 @@ Written RecordingWriter::write_object_call(int32_t index) {
   if (is_draw(recording_.graph, node)) return write_draw(index);
   if (!block_.stores.empty()) commit(index);
   if (node.form != Form::kSetItem) return object_call(array_nodes(index), index);
-  leave_to_store_by_arrays(array_nodes(index), index);
+  const Operand* const operands = recording_.graph.operands_of(node);
+  leave_to_store(block_, operand(operands[1]), operand(operands[2]));
   settle(index + 1);
-  const bool is_own = block_.is_own(memory_of(operand(recording_.graph.operands_of(node)[0])));
+  const bool is_own = block_.is_own(memory_of(operand(operands[0])));
   if (!store_by_arrays(array_nodes(index), index)) object_call(array_nodes(index), index);
   if (is_own) return {};
   block_.mark_done();

@@ -14,6 +14,7 @@
 #include "regions/many_turns.h"
 #include "regions/object_call.h"
 #include "regions/recorded.h"
+#include "regions/row_turns.h"
 #include "regions/turns_ahead.h"
 
 namespace evalframe::regions {
@@ -334,6 +335,7 @@ void RegionWriter::write_many_turns(int number) {
   for (const size_t heads : {kMostHeads, size_t{1}}) {
     if (!text) text = many_turns(number, heads, why);
   }
+  if (!text) text = row_turns(number);
   if (!text && !why.empty()) region_.obstacles.push_back({blocks_[static_cast<size_t>(number)].state.instruction, "one turn at a time: " + why});
   blocks_[static_cast<size_t>(number)].has_many_turns = text.has_value();
   if (text) text_ += name + ".many:\n" + *text;
@@ -362,14 +364,26 @@ std::optional<std::string> RegionWriter::many_turns(int number, size_t most_head
   ManyTurns many(*this, number, most_heads, false);
   std::optional<std::string> text = text_of_turns(many, number, name + ".0", why);
   if (!text) return text;
-  at_once_.insert(many.for_iter());
-  region_.at_once = static_cast<int>(at_once_.size());
+  count_at_once(many.for_iter());
   if (!many.divides()) return text;
   // Turns in which nothing has to be divided are plain code, where a quotient isn't the same in all turns, each divides.
   ManyTurns whole(*this, number, most_heads, true);
   std::string unused;
   if (const auto first = text_of_turns(whole, number, name + ".divides", unused)) return *first + name + ".divides:\n" + *text;
   return text;
+}
+
+std::optional<std::string> RegionWriter::row_turns(int number) {
+  RowTurns rows(*this, number);
+  std::string unused;
+  std::optional<std::string> text = text_of_turns(rows, number, block_label(number) + ".0", unused);
+  if (text) count_at_once(rows.for_iter());
+  return text;
+}
+
+void RegionWriter::count_at_once(int32_t for_iter) {
+  at_once_.insert(for_iter);
+  region_.at_once = static_cast<int>(at_once_.size());
 }
 
 std::optional<std::string> RegionWriter::text_of_turns(Turns& turns, int number, const std::string& slow, std::string& why) {

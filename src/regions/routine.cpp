@@ -197,6 +197,106 @@ class SkippingRoutine final : public KernelRoutine {
   const size_t mask_;
 };
 
+// Turns of a loop that change the same rows: each row is read and written once for several turns.
+class TurnsRoutine final : public LoadedRoutine {
+ public:
+  explicit TurnsRoutine(const Routine& routine) : kernel_(routine.kernel), changed_(static_cast<size_t>(routine.input)), inputs_(kernel_->inputs.size()), has_rows_(routine.rank == 2), one_(kernel_) {
+    for (const int turns : {8, 4, 2}) {
+      if (fits(turns)) several_.push_back({turns});
+    }
+  }
+
+  // Of as many turns as calls have had; others have none of this kernel.
+  void make_missing() override {
+    one_.make_missing();
+    for (Several& some : several_) {
+      if (some.kernel) some.kernel->make_missing();
+      else if (some.is_wanted) some.kernel = std::make_unique<KernelRoutine>(std::make_shared<const Kernel>(native::repeated(*kernel_, changed_, some.turns)));
+    }
+  }
+  std::vector<native::Effort> efforts() const override {
+    std::vector<native::Effort> all = one_.efforts();
+    for (const Several& some : several_) {
+      if (!some.kernel) continue;
+      const std::vector<native::Effort> more = some.kernel->efforts();
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }
+  void improve(native::Effort effort) override {
+    one_.improve(effort);
+    for (const Several& some : several_) {
+      if (some.kernel) some.kernel->improve(effort);
+    }
+  }
+
+  static int32_t call(LoadedRoutine* self, char* const* data, const int64_t* outer, const int64_t* inner, int64_t turns, int64_t columns) {
+    auto* const routine = static_cast<TurnsRoutine*>(self);
+    const size_t operands = routine->inputs_ + 1;
+    if (!routine->has_rows_) return routine->change_row(data, outer, inner, turns, columns);
+    char* row[kMostOperands];
+    for (int64_t r = 0; r < inner[operands]; r++) {
+      for (size_t i = 0; i < operands; i++) row[i] = data[i] + r * outer[operands + i];
+      if (const int32_t met = routine->change_row(row, outer, inner, turns, columns)) return met;
+    }
+    return 0;
+  }
+
+ private:
+  struct Several {
+    int turns;
+    std::unique_ptr<KernelRoutine> kernel = {};
+    bool is_wanted = false;
+  };
+  // With more operations there are too few registers.
+  static constexpr size_t kMostOperations = 32;
+  bool fits(int turns) const {
+    const auto count = static_cast<size_t>(turns);
+    return count * (inputs_ - 1) + 2 <= kMostOperands && count * kernel_->ops.size() <= kMostOperations;
+  }
+
+  int32_t change_row(char* const* data, const int64_t* outer, const int64_t* inner, int64_t turns, int64_t columns) {
+    int64_t turn = 0;
+    for (Several& some : several_) {
+      if (turns - turn < some.turns) continue;
+      some.is_wanted = true;
+      for (; some.kernel && turns - turn >= some.turns; turn += some.turns) {
+        if (const int32_t met = change_by(*some.kernel, some.turns, data, outer, inner, turn, columns)) return met;
+      }
+    }
+    for (; turn < turns; turn++) {
+      if (const int32_t met = change_by(one_, 1, data, outer, inner, turn, columns)) return met;
+    }
+    return 0;
+  }
+
+  // So many turns, as native::repeated has its inputs; one is the kernel as it is.
+  int32_t change_by(KernelRoutine& kernel, int64_t turns, char* const* data, const int64_t* outer, const int64_t* inner, int64_t first, int64_t columns) const {
+    static constexpr int64_t kNone[kMostOperands] = {};
+    char* places[kMostOperands];
+    int64_t steps[kMostOperands];
+    size_t at = 0;
+    const auto add = [&](size_t operand, int64_t turn) {
+      places[at] = data[operand] + turn * outer[operand];
+      steps[at++] = inner[operand];
+    };
+    if (turns > 1) add(changed_, 0);
+    for (int64_t turn = first; turn < first + turns; turn++) {
+      for (size_t i = 0; i < inputs_; i++) {
+        if (turns == 1 || i != changed_) add(i, turn);
+      }
+    }
+    add(inputs_, 0);
+    return kernel.run(places, kNone, steps, 1, columns);
+  }
+
+  const std::shared_ptr<const Kernel> kernel_;
+  const size_t changed_, inputs_;
+  const bool has_rows_;
+  KernelRoutine one_;
+  std::vector<Several> several_;  // more turns first
+};
+
 class SpaceRoutine final : public LoadedRoutine {
  public:
   SpaceRoutine(const Kernel& kernel, const Held& held) : compiled_(native::compile(kernel)), held_(held) {
@@ -660,6 +760,7 @@ RoutineEntry kernel_entry(const Routine& routine, std::vector<std::unique_ptr<Lo
 RoutineEntry load(const Routine& routine, Held& held, std::vector<std::unique_ptr<LoadedRoutine>>& owners) {
   switch (routine.kind) {
     case Routine::Kind::kKernel: return kernel_entry(routine, owners);
+    case Routine::Kind::kTurns: return loaded<TurnsRoutine>(owners, routine);
     case Routine::Kind::kSpace: return loaded<SpaceRoutine>(owners, *routine.kernel, held);
     case Routine::Kind::kMoveSpace: return loaded<MoveSpaceRoutine>(owners, routine.dtype, routine.rank);
     case Routine::Kind::kMove:

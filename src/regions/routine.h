@@ -26,6 +26,8 @@ struct Routine {
     kMoveRow,  // ... of one dimension
     kMoveSpace,  // ... of more than two: as kSpace
     kSpace,    // computes a kernel of any dimensions, or one that reduces, see Block::call_over: its inputs, its output
+    kTurns,    // changes a row, or rows of two dimensions, by a kernel of which that is an input, in several turns: the kernel's inputs, the rows (outer: from turn to
+               // turn; rows: how many turns); for two dimensions all of these once more (outer: from row to row, inner: how many rows)
     kFold,     // reduces one row of neighbours to one element: the row, the element
     kProduct,  // of matrices, as numpy.matmul has it: n x k (rows), k x m (columns), n x m; k stands for the outer bytes of a fourth operand
     kObject,   // an operation on objects, see object_call.h: the words of its operands, which those of its result take the place of
@@ -49,14 +51,15 @@ struct Routine {
   Kind kind = Kind::kMove;
   graph::DType dtype = graph::DType::kNone;  // of the elements; a kernel's say it themselves
   native::ReduceOp fold = native::ReduceOp::kNone;
-  int rank = 0;              // kMoveSpace, kKeep
+  int rank = 0;              // kMoveSpace, kKeep, kTurns
+  int input = 0;             // kTurns: which is changed
   std::shared_ptr<const native::Kernel> kernel = {};
   std::shared_ptr<const ObjectCall> object = {};  // kObject
   std::vector<Type> numbers = {};                 // kAppend, kGather, kScatter
   std::string text = {};  // kKernel, kContract, kObject, kListItem: what tells it from others
-  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && numbers == other.numbers && text == other.text; }
+  bool operator==(const Routine& other) const { return kind == other.kind && dtype == other.dtype && fold == other.fold && rank == other.rank && input == other.input && numbers == other.numbers && text == other.text; }
   // Whether it may give something but 0, having done nothing that counts: the loop is left.
-  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep && kind != Kind::kCount); }
+  bool may_refuse() const { return kind == Kind::kKernel || kind == Kind::kSpace || kind == Kind::kTurns || kind == Kind::kObject || kind == Kind::kMedian || kind == Kind::kAppend || kind == Kind::kContract || (kind >= Kind::kGather && kind != Kind::kKeep && kind != Kind::kCount); }
   bool has_kernel_of_neighbours() const;
   // Whether the floating-point conditions that it meets are reported.
   bool reports() const { return kind != Kind::kMove && kind != Kind::kMoveRow && kind != Kind::kMoveSpace && kind != Kind::kObject && kind != Kind::kRelease && kind != Kind::kListItem && kind != Kind::kAppend && kind < Kind::kGather; }

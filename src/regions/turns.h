@@ -43,6 +43,8 @@ class Turns {
 // A variable of the function.
 inline Term load(Emitter& emitter, const std::string& type, const std::string& place) { return emitter.let(type, "load " + type + ", ptr " + place); }
 inline void store(Emitter& emitter, const Term& value, const std::string& place) { emitter.line("store " + value.type + " " + value.ref + ", ptr " + place); }
+// What another part of the code has computed.
+inline Term in(Emitter& emitter, const Term& term) { return {&emitter, term.type, term.ref}; }
 // A number of the type, where it isn't known what there will be.
 Written written_zero(Emitter& emitter, const Type& type);
 

@@ -24,9 +24,6 @@ static_assert(kPartOfWay * (kLanes - 1) == 1);
 // The inner turns of all of these take less than a millisecond, in which no signal is looked for.
 constexpr int64_t kMostInnerTurns = 1 << 13;
 
-// What another part of the code has computed.
-Term in(Emitter& emitter, const Term& term) { return {&emitter, term.type, term.ref}; }
-
 // The first and the last byte of an array's elements, and one more, as numbers.
 std::pair<Term, Term> extent(Block& block, const Strided& array) {
   Emitter& emitter = block.emitter;

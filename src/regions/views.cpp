@@ -118,16 +118,22 @@ Term index_in(Block& block, const Term& number, const Term& size, Varies varies,
   return at;
 }
 
+// x[k : k + n], in turns that look at the first and the last one: what is in range there, as it is written, is so in all.
+static bool moves_evenly(const Block& block, const Item& item) {
+  return block.puts_off_rows && item.varies == Varies::kEvenly && item.start && item.stop && item.step > 0 && !item.step_at;
+}
+
 Varies part_varies(const Block& block, Varies array, const std::vector<Item>& items) {
   Varies result = block.pass == Pass::kTurn ? Varies::kAnyhow : array;
   for (const Item& item : items) {
-    if (item.kind == Item::Kind::kInteger) result = std::max(result, item.varies);
-    if (item.kind == Item::Kind::kSlice && item.varies != Varies::kNot) return Varies::kAnyhow;
+    const bool is_slice = item.kind == Item::Kind::kSlice;
+    if (is_slice && item.varies != Varies::kNot && !moves_evenly(block, item)) return Varies::kAnyhow;
+    if (is_slice || item.kind == Item::Kind::kInteger) result = std::max(result, item.varies);
   }
   return result;
 }
 
-Strided part_of(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items) {
+static Strided new_part(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items) {
   Emitter& emitter = block.emitter;
   const Term zero = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   Strided part{array.type, array.base, array.data, {}, {}, array.memory};
@@ -161,6 +167,7 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
       continue;
     } else {
       const bool rises = item.step > 0;
+      if (block.pass == Pass::kProbe && moves_evenly(block, item)) block.require(compare("ule", *item.start, *item.stop) & compare("ule", *item.stop, size));
       const Term last = size - 1.0, low = rises ? zero : emitter.integer("i64", -1), high = rises ? size : last;
       const Term first = item.start ? bound(*item.start, size, low, high) : rises ? zero : last;
       const Term stop = item.stop ? bound(*item.stop, size, low, high) : rises ? size : low;
@@ -179,6 +186,18 @@ Strided part_of(Block& block, const Strided& array, Varies varies, const std::ve
   }
   keep(array.sizes.size());
   return part;
+}
+
+Strided part_of(Block& block, const Strided& array, Varies varies, const std::vector<Item>& items) {
+  std::string name = array.data.ref + " " + std::to_string(static_cast<int>(varies));
+  for (const Term& size : array.sizes) name += " " + size.ref;
+  for (const Term& stride : array.strides) name += " " + stride.ref;
+  const auto ref_of = [](const std::optional<Term>& term) { return term ? " " + term->ref : std::string(" -"); };
+  for (const Item& item : items) {
+    name += ", " + std::to_string(static_cast<int>(item.kind)) + ref_of(item.start) + ref_of(item.stop) + " " + std::to_string(item.step) + ref_of(item.step_at) + " " + std::to_string(static_cast<int>(item.varies));
+  }
+  const auto known = block.parts.find(name);
+  return known != block.parts.end() ? known->second : block.parts[name] = new_part(block, array, varies, items);
 }
 
 Strided turned(Block& block, const Strided& array, const std::vector<int>& order) {

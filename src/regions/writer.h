@@ -64,6 +64,7 @@ class RegionWriter {
   friend class RecordingWriter;
   friend class ManyTurns;
   friend class TurnsAhead;
+  friend class RowTurns;
   // The same, where variables that are written before they are read may have numbers and arrays of any type: there is one block for all.
   State without_unread(State state) const;
   // The block's number; -1: there are too many, or it is outside.
@@ -87,6 +88,9 @@ class RegionWriter {
   void write_blocks();
   // None where they can't be written; why: what is in the way, if it isn't just that the block is no such turn's.
   std::optional<std::string> many_turns(int number, size_t most_heads, std::string& why);
+  // ... of turns that change one row.
+  std::optional<std::string> row_turns(int number);
+  void count_at_once(int32_t for_iter);
   // The same, which goes to the label where they aren't done so.
   std::optional<std::string> text_of_turns(Turns& turns, int number, const std::string& slow, std::string& why);
   // ... for the inner loops of many turns of a loop around them, where those may be done ahead.

@@ -180,7 +180,9 @@ bool Capture::hopes_for_region(Run& run, Entries& entries) {
 // A loop over numbers makes no arrays, but may be made into native code.
 bool Capture::still_pays(Run& run, Entries& entries) {
   if (run.worth.pays) return true;
-  if (entries.loop_first < 0 && run.worth.waited < kMostWaited && comes_to_loop(entries)) return run.worth.waited++, true;
+  // In a loop's first turn, behind an inner one, what it is to be made of isn't there yet.
+  const bool leads_on = entries.loop_first < 0 ? comes_to_loop(entries) : entries.list.empty();
+  if (leads_on && run.worth.waited < kMostWaited) return run.worth.waited++, true;
   if (!hopes_for_region(run, entries)) return false;
   run.worth = Worth();
   return true;

@@ -38,6 +38,34 @@ const char* name(ReduceOp op) {
   return "?";
 }
 
+Kernel repeated(const Kernel& kernel, size_t input, int times) {
+  Kernel all = kernel;
+  all.inputs = {kernel.inputs[input]};
+  all.ops.clear();
+  const size_t inputs = kernel.inputs.size();
+  for (int time = 0; time < times; time++) {
+    for (size_t i = 0; i < inputs; i++) {
+      if (i != input) all.inputs.push_back(kernel.inputs[i]);
+    }
+  }
+  int32_t before = 0;
+  for (int time = 0; time < times; time++) {
+    std::vector<int32_t> values;  // by those of the kernel
+    int32_t next = 1 + time * (static_cast<int32_t>(inputs) - 1);
+    for (size_t i = 0; i < inputs; i++) values.push_back(i == input ? before : next++);
+    for (KernelOp op : kernel.ops) {
+      for (int32_t* const operand : {&op.a, &op.b, &op.c}) {
+        if (*operand >= 0) *operand = values[static_cast<size_t>(*operand)];
+      }
+      all.ops.push_back(op);
+      values.push_back(static_cast<int32_t>(all.inputs.size() + all.ops.size()) - 1);
+    }
+    before = values[static_cast<size_t>(kernel.outputs[0].value)];
+  }
+  all.outputs[0].value = before;
+  return all;
+}
+
 std::string print(const Kernel& kernel) {
   std::string text = "kernel rank " + std::to_string(kernel.rank);
   if (kernel.reduced) {

@@ -62,6 +62,8 @@ struct Kernel {
   bool in_memory_order = false;  // of its one array input, as NumPy's iterator walks it; else sums of floats are in C order
 };
 std::string print(const Kernel& kernel);
+// What comes of a kernel of one output where that is its `input` the next time, so many times: that input comes first, and behind it the others of each time.
+Kernel repeated(const Kernel& kernel, size_t input, int times);
 
 // One operand at run time: base address and a byte stride for each dimension of the space. An output may overlap another
 // operand only where both are the same elements at the same points of the space (in place).
