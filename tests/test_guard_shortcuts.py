@@ -67,6 +67,28 @@ class Lower(Level):
         return x - int(self)
 
 
+class Meta(type):
+    """Of classes whose names are asked for."""
+
+
+class Renaming(Meta):
+    @property
+    def level(cls) -> int:
+        return 77
+
+    @property
+    def __module__(cls) -> str:
+        return "somewhere else altogether"
+
+
+class Leveled:
+    level = 7
+
+
+class Counted(int):
+    """A number that may become a descriptor."""
+
+
 class Plain:
     """Its instances have their attributes in themselves."""
 
@@ -109,6 +131,7 @@ class Stage:
         self.registry.by = 1.5
         self.level = Level(70)
         self.level.by = 0.5
+        self.made = Meta("Made", (Leveled,), {"level": 3, "counted": Counted(4)})
         for each in (self, self.gain, *self.parts.values(), self.row[0], self.pair[0], self.slotted.inner):
             vars(each)["named"] = "seen"  # a dict of its own
 
@@ -120,6 +143,7 @@ class Stage:
         x = self.slotted.inner.of(x) + self.plain.inner.of(x) + self.plain.of(x) + self.space.inner.of(x)
         x = self.scaled(x) + len(self.scaled.__name__) + len(self.scaled.__qualname__) - len(self.kind.__name__) - len(self.kind.__qualname__)
         x = x * self.numbers[0] - self.numbers[2] + self.registry.of(x) + self.level.of(x) + len(self.scaled.__annotations__)
+        x = x + self.made.level + int(self.made.counted) - len(self.made.__qualname__) * len(self.made.__module__)
         if not self.gain.hooks and "key" not in self.empty and 2 in self.sizes:
             x = x + self.kept
         return x if self.named == "seen" and self.gain.named == "seen" else -x
@@ -206,6 +230,12 @@ CHANGES: dict[str, Callable[[Stage], Any]] = {
     "attributes of a number come anew": lambda stage: setattr(stage.level, "__dict__", {"by": 6.5}),
     "annotation of a function": lambda stage: stage.scaled.__annotations__.update(y=int),
     "other annotations of a function": lambda stage: setattr(stage.scaled, "__annotations__", {"x": 1, "y": 2, "z": 3}),
+    "attribute of a class": lambda stage: setattr(stage.made, "level", 5),
+    "attribute of a class is a base's": lambda stage: "level" in vars(stage.made) and delattr(stage.made, "level"),
+    "module of a class": lambda stage: setattr(stage.made, "__module__", "elsewhere"),
+    "longer name of a class of a metaclass": lambda stage: setattr(stage.made, "__qualname__", "a.longer.name.of.it"),
+    "metaclass": lambda stage: setattr(stage.made, "__class__", Renaming),
+    "attribute of a class of another type": lambda stage: setattr(stage.made, "level", 5.5),
     "values in itself come anew": lambda stage: (setattr(stage.plain, "by", 0.5), stage.plain.__dict__.update(by=-3.5)),
 }
 
@@ -238,6 +268,28 @@ def test_methods_of_classes_are_seen() -> None:
             agree(captured, stage)
     finally:
         Gain.of = was
+    for _ in range(CALLS):
+        agree(captured, stage)
+
+
+def test_changes_of_metaclasses_are_seen() -> None:
+    captured, stage = evalframe.jit(run), Stage()
+    module = Meta.__module__
+    for name, value in {"level": property(lambda cls: 50), "__module__": property(lambda cls: "its.module")}.items():
+        for _ in range(CALLS):
+            agree(captured, stage)
+        setattr(Meta, name, value)
+        try:
+            for _ in range(CALLS):
+                agree(captured, stage)
+        finally:
+            setattr(Meta, name, module) if name == "__module__" else delattr(Meta, name)
+    Counted.__get__ = lambda self, instance, owner: 90
+    try:
+        for _ in range(CALLS):
+            agree(captured, stage)
+    finally:
+        del Counted.__get__
     for _ in range(CALLS):
         agree(captured, stage)
 

@@ -1,5 +1,7 @@
 """What a module keeps is found as torch.nn.Module.__getattr__ finds it, though that isn't followed."""
 
+import functools
+
 import pytest
 import torch
 from torch import nn
@@ -242,3 +244,66 @@ def test_nodes_have_the_names_that_fx_gives_them():
         candidate = parts[step * step % len(parts)]
         assert ours.create_name(candidate, None) == theirs.create_name(candidate, None)
     assert ours._used_names == theirs._used_names and ours._base_count == theirs._base_count
+
+
+class TakesAll(nn.Module):
+    def forward(self, x, *rest, scale=1.0, **others):
+        for each in rest:
+            x = x + each
+        return x * scale, others
+
+    def extra_repr(self):
+        return "all"
+
+
+def outcome(called, args, kwargs):
+    try:
+        return called(*args, **kwargs)
+    except TypeError:
+        return "TypeError"
+
+
+@pytest.mark.parametrize("by", [lambda of: of, lambda of: of.__call__, lambda of: functools.partial(of), lambda of: lambda *args, **kwargs: of(*args, **kwargs)])
+def test_a_compiled_module_is_called_with_all_that_the_module_takes(by, x):
+    model = TakesAll()
+    captured = evalframe.torch.compile(model, backend="eager")
+    given = [((x,), {}), ((x, x, x), {}), ((x,), {"scale": 2.0}), ((), {"x": x, "scale": 3.0}), ((x,), {"module": 1, "args": 2, "kwargs": 3, "arguments": 4})]
+    given += [((), {}), ((x,), {"x": x}), ((x,), {1: 2}), ((x,), {"self": 1})]
+    for args, kwargs in given:
+        wanted, before = outcome(model, args, kwargs), dict(kwargs)
+        for _ in range(3):
+            found = outcome(by(captured), args, kwargs)
+            assert type(found) is type(wanted) and kwargs == before
+            assert found == wanted if wanted == "TypeError" else torch.equal(found[0], wanted[0]) and found[1] == wanted[1]
+
+
+def test_the_keywords_of_a_call_are_its_own(x):
+    class Counts(nn.Module):
+        def forward(self, x, **others):
+            others["more"] = len(others)
+            return x + others["more"]
+
+    model = Counts()
+    captured = functools.partial(evalframe.torch.compile(model, backend="eager"), scale=1)
+    for _ in range(3):
+        assert torch.equal(captured(x), x + 1)
+    assert captured.keywords == {"scale": 1}
+
+
+def test_a_call_method_that_a_class_gets_later_is_called(model, x):
+    captured = evalframe.torch.compile(model, backend="eager")
+    assert same(model, captured, x)
+    made = type(captured)
+    made.__call__ = lambda self, x: ("other", x)
+    assert captured(x) == ("other", x)
+    del made.__call__
+    assert same(model, captured, x)
+
+    class Derived(made):
+        pass
+
+    derived = object.__new__(Derived)
+    derived.__dict__ = captured.__dict__
+    assert same(model, derived, x)
+    Derived.__call__ = lambda self, x: "derived"
+    assert derived(x) == "derived" and same(model, captured, x)

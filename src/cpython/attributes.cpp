@@ -122,7 +122,7 @@ Py_ssize_t offset_of_field(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* found;
   if (!find_in_class(type, name, found)) return -1;
-  const bool is_class = type == &PyType_Type && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
+  const bool is_class = PyType_Check(object) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE) && found == _PyType_Lookup(&PyType_Type, name);
   if (!is_class && !PyFunction_Check(object)) return offset_of_slot(type, found, false);
   for (const auto& [known, offset] : is_class ? std::span<const NamePlace>(kClassNames) : kFunctionNames) {
     if (PyUnicode_CompareWithASCIIString(name, known) == 0) return offset;
@@ -233,6 +233,12 @@ bool is_plain_to_hold(PyObject* object) {
   if (!has_dict(type) || (has_inline_values(type) && inline_values(object))) return true;
   PyObject** const dict = _PyObject_GetDictPtr(object);
   return !dict || !*dict || has_string_keys(*dict);
+}
+
+bool gives_its_module(PyTypeObject* metaclass) {
+  static PyObject* const name = PyUnicode_InternFromString("__module__");
+  PyObject* found;
+  return find_in_class(metaclass, name, found) && found == _PyType_Lookup(&PyType_Type, name);
 }
 
 bool gives_its_dict(PyTypeObject* type) {

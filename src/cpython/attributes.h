@@ -90,6 +90,8 @@ bool looks_up_plainly(PyTypeObject* type);
 bool looks_up_class_plainly(PyTypeObject* metaclass);
 // Whether an attribute of the object's own, if there is one, can be looked for without running code.
 bool is_plain_to_hold(PyObject* object);
+// Whether a class of this metaclass has its `__module__` in its own dict, if there is one, and nothing else has a say in it.
+bool gives_its_module(PyTypeObject* metaclass);
 // Whether `object.__dict__` is the dict of the attributes, and nothing of the class's has a say in it.
 bool gives_its_dict(PyTypeObject* type);
 // Whether the object has no attribute of this name in its dict. Runs no code.

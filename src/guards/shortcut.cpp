@@ -259,8 +259,9 @@ class Shortcut::Maker {
   }
 
   void tell_attributes(int32_t source, PyObject* object) {
+    if (PyType_Check(object)) return tell_class_attributes(source, object);
     PyTypeObject* const type = Py_TYPE(object);
-    const std::optional<cpython::DictPlace> place = PyType_Check(object) ? std::nullopt : cpython::dict_place(object);
+    const std::optional<cpython::DictPlace> place = cpython::dict_place(object);
     const std::vector<Word> values = place ? std::vector<Word>() : cpython::words_of_values(object);
     if ((!place && values.empty()) || !cpython::type_version(type)) return tell_values(source, object);
     know(source, object);
@@ -275,6 +276,18 @@ class Shortcut::Maker {
     // The first is what leads to the others.
     for (size_t i = 0; i < values.size(); i++) deepest = std::max(deepest, tell(source, values[i], i ? depth + 1 : depth));
     state.contents = behind(deepest);
+  }
+
+  // The version of a class tells of its own dict, too.
+  void tell_class_attributes(int32_t source, PyObject* object) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(object);
+    if (!cpython::type_version(type) || !cpython::type_version(Py_TYPE(object))) return;
+    know(source, object);
+    State& state = states_[source];
+    state.tells_attributes = true;
+    const int32_t depth = value(state.object), metaclass = tell(source, class_of(object), depth);
+    const int32_t of_metaclass = tell(source, cpython::word_of_version(Py_TYPE(object)), metaclass + 1);
+    state.contents = behind(std::max({depth, of_metaclass, tell(source, cpython::word_of_version(type), depth)}));
   }
 
   void tell_values(int32_t source, PyObject* object) {
@@ -292,7 +305,7 @@ class Shortcut::Maker {
     switch (step.reach) {
       case Reach::kItem: return PyDict_Check(container) ? parent.tells_contents : PyTuple_Check(container) && parent.is_stable;
       case Reach::kMethod: return parent.tells_attributes;
-      case Reach::kAttribute: return parent.tells_attributes && is_of_dict(container, step.object, object);
+      case Reach::kAttribute: return parent.tells_attributes && (PyType_Check(container) ? is_of_class(container, step.object, object) : is_of_dict(container, step.object, object));
       default: return false;
     }
   }
@@ -302,6 +315,14 @@ class Shortcut::Maker {
     if (step.reach == Reach::kObject) return {};
     const State& parent = states_[step.parent];
     return PyTuple_Check(items_[step.parent]) && step.reach == Reach::kItem ? parent.object : parent.contents;
+  }
+
+  // What a class has in its own dict is asked whether it is a descriptor.
+  static bool is_of_class(PyObject* type, PyObject* name, PyObject* object) {
+    PyTypeObject* const metaclass = Py_TYPE(type);
+    PyObject* const dict = cpython::own_dict(type);
+    const bool is_module = PyUnicode_CompareWithASCIIString(name, "__module__") == 0 && cpython::gives_its_module(metaclass);
+    return dict && is_constant(object) && (is_module || cpython::dict_comes_first(metaclass, name)) && cpython::item_of_key(dict, name) == object;
   }
 
   static bool is_of_dict(PyObject* container, PyObject* name, PyObject* object) {

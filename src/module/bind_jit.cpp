@@ -384,6 +384,8 @@ void bind_jit(nb::module_& module) {
     throw nb::value_error("the environment variable EVALFRAME_VERIFY must be 1 (now and then), all (each hit), or 0");
   }
   module.attr("BACKENDS") = built_in_backends();
+  module.def("take_calls", [](nb::type_object of) { runtime::take_calls(reinterpret_cast<PyTypeObject*>(of.ptr())); }, nb::arg("of"),
+             "Calls of instances of a class whose `__call__` is call_stand_in look for no method.");
   module.def("watch_torch", watch_torch);
   module.def("watch_torch_operators", [](nb::tuple types, nb::handle kind_of, nb::handle follow) { torch::watch_operators(types.ptr(), kind_of.ptr(), follow.ptr()); },
              nb::arg("types"), nb::arg("kind_of"), nb::arg("follow"), "Operators of torch.ops are of these types; the functions tell how calls of them are recorded.");

@@ -7,6 +7,7 @@
 
 #include "core/few.h"
 #include "cpython/generator_functions.h"
+#include "cpython/python_call.h"
 #include "evaluator/bind_arguments.h"
 
 namespace evalframe::runtime {
@@ -253,11 +254,20 @@ PyType_Spec spec = {"evalframe._core.Jit", sizeof(JitObject), 0,
 
 namespace {
 
-// An object whose class has `_evalframe`, a tuple that begins with a jit object and what that is called with in the place of `self`.
-PyObject* call_stand_in(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+// `_evalframe` of the object's class: a tuple that begins with a jit object and what that is called with in the place of `self`.
+// Null with an exception.
+Ref told_by_class(PyObject* self) {
   static PyObject* const attribute = PyUnicode_InternFromString("_evalframe");
-  const Ref told = Ref::borrow(_PyType_Lookup(Py_TYPE(self), attribute));
-  if (!told || !PyTuple_CheckExact(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Format(PyExc_TypeError, "%.100s has no captured function", Py_TYPE(self)->tp_name);
+  Ref told = Ref::borrow(_PyType_Lookup(Py_TYPE(self), attribute));
+  const bool tells = told && PyTuple_CheckExact(told.get()) && PyTuple_GET_SIZE(told.get()) >= 2 && PyObject_TypeCheck(PyTuple_GET_ITEM(told.get(), 0), jit_type);
+  if (tells) return told;
+  PyErr_Format(PyExc_TypeError, "%.100s has no captured function", Py_TYPE(self)->tp_name);
+  return Ref();
+}
+
+PyObject* call_stand_in(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  const Ref told = told_by_class(self);
+  if (!told) return nullptr;
   const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
   Few<PyObject*, 16> given(static_cast<size_t>(all) + 1);
   given[0] = PyTuple_GET_ITEM(told.get(), 1);
@@ -265,10 +275,50 @@ PyObject* call_stand_in(PyObject* self, PyObject* const* arguments, Py_ssize_t c
   return PyObject_Vectorcall(PyTuple_GET_ITEM(told.get(), 0), given.data(), static_cast<size_t>(count) + 1, names);
 }
 
+// Whether the function is one of (self, /, *args, **kwargs).
+bool takes_the_rest(PyFunctionObject* function) {
+  constexpr int kFlags = CO_OPTIMIZED | CO_VARARGS | CO_VARKEYWORDS, kGenerators = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  const auto* const code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  return code->co_argcount == 1 && code->co_posonlyargcount == 1 && !code->co_kwonlyargcount && (code->co_flags & (kFlags | kGenerators)) == kFlags && cpython::has_usual_vectorcall(function);
+}
+
+bool are_names(PyObject* keywords) {
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, nullptr);) {
+    if (!PyUnicode_CheckExact(key)) return false;
+  }
+  return true;
+}
+
+PyObject* call_with(PyObject* callable, PyObject* first, PyObject* arguments, PyObject* keywords) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(arguments);
+  Few<PyObject*, 16> given(static_cast<size_t>(count) + 1);
+  given[0] = first;
+  std::copy_n(&PyTuple_GET_ITEM(arguments, 0), count, given.data() + 1);
+  return PyObject_VectorcallDict(callable, given.data(), static_cast<size_t>(count) + 1, keywords);
+}
+
+// The same as tp_call: a tuple and a dict are what the function's *args and **kwargs are to be, the dict as a copy, which the caller may have yet.
+PyObject* call_as_given(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  const Ref told = told_by_class(self);
+  if (!told) return nullptr;
+  PyObject *const jit = PyTuple_GET_ITEM(told.get(), 0), *const first = PyTuple_GET_ITEM(told.get(), 1), *const function = as_jit(jit)->function;
+  const bool fits = takes_the_rest(reinterpret_cast<PyFunctionObject*>(function)) && PyTuple_CheckExact(arguments) && (!keywords || are_names(keywords));
+  if (!fits) return call_with(jit, first, arguments, keywords);
+  const Ref own = Ref::steal(keywords ? PyDict_Copy(keywords) : PyDict_New());
+  if (!own) return nullptr;
+  PyObject* const parameters[] = {first, arguments, own.get()};
+  bool handled;
+  Ref result = as_jit(jit)->capture->call(PyThreadState_Get(), parameters, &handled);
+  return handled ? result.release() : call_with(function, first, arguments, keywords);
+}
+
 PyMethodDef stand_in_call{"__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_stand_in)), METH_FASTCALL | METH_KEYWORDS,
                           "__call__($self, /, *args, **kwargs)\n--\n\nCalls what was captured."};
 
 }  // namespace
+
+void take_calls(PyTypeObject* type) { type->tp_call = call_as_given; }
 
 bool add_jit_type(PyObject* module) {
   if (!jit_type) jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

@@ -76,7 +76,7 @@ def _captured(function: Any, settings: dict[str, Any]) -> Any:
     return made
 
 
-def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+def call_module(module: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What is captured of a module: its call, with all of its hooks."""
     return type(module).__call__(module, *args, **kwargs)
 
@@ -110,7 +110,9 @@ def _compiled_module(model: Any, settings: dict[str, Any]) -> Any:
         "__qualname__": kind.__qualname__,
     }
     metaclass: Any = type(kind)
-    made: Any = object.__new__(metaclass(kind.__name__, (CompiledModule, kind), names))
+    compiled = metaclass(kind.__name__, (CompiledModule, kind), names)
+    _core.take_calls(compiled)
+    made: Any = object.__new__(compiled)
     made.__dict__ = model.__dict__
     return made
 

@@ -596,7 +596,9 @@ static bool all_numbers(const char* impl, const Facts& facts, Visit visit) {
 // Whether the tensor lies in memory as one with these facts did, so that it has them, too. Flags that are no facts may say no.
 static bool lies_as(PyObject* object, const Facts& facts) {
   const char* const impl = impl_of(object);
-  return impl && all_numbers(impl, facts, is_unchanged) && requires_grad(object) == facts.requires_grad;
+  if (!impl || !all_numbers(impl, facts, is_unchanged)) return false;
+  const size_t autograd = known().gradients.known;
+  return (autograd && !value_at(impl + autograd) ? false : requires_grad(object)) == facts.requires_grad;
 }
 
 // Behind the sizes, and the strides, of a tensor of few dimensions: two words are as quickly compared as one, and these stay as they are.
@@ -846,9 +848,32 @@ void set_transforms_back(Borrowed then) {
   leave_dual_level(PyTuple_GET_ITEM(then.get(), std::size(kTransformParts)));
 }
 
+namespace {
+
+// Where this thread has torch.func's transformations. They are part of what torch may give a thread anew, and lie at the same place in it.
+struct OwnTransforms {
+  const void* const* state_at = nullptr;
+  const void* state = nullptr;
+  const TransformStack* stack = nullptr;
+};
+
+const TransformStack& own_transforms(const Torch& torch) {
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local OwnTransforms own;
+  if (own.state && *own.state_at == own.state) [[likely]] return *own.stack;
+  static const void* const* (*asks)() = nullptr;
+  if (!asks) find_symbol(asks, "_ZN2at9functorch20functorchTLSAccessorEv");
+  own.stack = &torch.transforms();
+  if (asks) own = {asks(), *asks(), own.stack};
+  return *own.stack;
+}
+
+}  // namespace
+
 bool transforms_are_active() {
   const Torch& torch = known();
-  return torch.transforms ? torch.transforms().begin != torch.transforms().end : transform_depth() > 0;
+  if (!torch.transforms) return transform_depth() > 0;
+  const TransformStack& stack = own_transforms(torch);
+  return stack.begin != stack.end;
 }
 
 // The work of this thread goes into a graph of CUDA's. A torch that hasn't used CUDA yet would say no by an exception.
