@@ -1024,6 +1024,23 @@ def test_types_of_tensors_are_asked_for_and_given():
         assert same(compiled(x), f(x))
 
 
+def test_thousands_of_turns_over_what_a_program_holds_are_one_graph():
+    rows = [list(range(50)) for _ in range(60)]
+
+    def f(x):
+        count = 0
+        for row in rows:
+            for each in row:
+                count += each
+            x = x + count
+        return x
+
+    x = numbers(3)
+    compiled = evalframe.torch.compile(f, backend="eager", fullgraph=True)
+    for _ in range(3):
+        assert torch.equal(compiled(x), f(x))
+
+
 def test_each_way_to_change_a_tensor_that_stays_the_very_one_is_seen():
     class Holder(nn.Module):
         def __init__(self, tensor):

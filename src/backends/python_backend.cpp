@@ -583,8 +583,8 @@ class Python final : public Executable {
   enum class Ran : uint8_t { kDone, kCheckFailed, kRaised };
   Ran run_one(Run& run, int32_t index, bool alone = false) const {
     const Node& node = graph_.nodes[index];
-    std::vector<PyObject*> operands;
-    for (const Operand operand : operands_of(graph_, index)) operands.push_back(object(run, operand));
+    Few<PyObject*, 16> operands(static_cast<size_t>(node.count));
+    std::transform(graph_.operands_of(node), graph_.operands_of(node) + node.count, operands.begin(), [&](Operand operand) { return object(run, operand); });
     if (node.form == Form::kCheck || node.form == Form::kCheckMeta) {
       if (!check_holds(graph_, node, operands.data())) return Ran::kCheckFailed;
       run.results[index] = Ref::borrow(Py_None);

@@ -21,7 +21,7 @@ using graph::Operand;
 
 namespace {
 
-constexpr int32_t kMaxJumpsOfTorch = 1024;  // all layers of a model, and what goes through their parts
+constexpr int32_t kMaxJumpsOfTorch = 4096;  // all layers of a model, and what goes through their parts
 
 
 }  // namespace

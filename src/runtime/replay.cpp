@@ -15,8 +15,9 @@ namespace evalframe::runtime {
 void ReplayPosition::in(graph::Origin place) {
   const bool is_alone = !chain_ || chain_->empty();
   if (!is_alone) return stand_in(place);
-  leave();
   const cpython::FrameRow* const row = known_.at(place);
+  if (row && row == row_) return;
+  leave();
   if (row && (outermost_ = row->push(thread_))) {
     row_ = row;
     return;

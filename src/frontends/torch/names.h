@@ -13,9 +13,10 @@ inline Ref attribute(PyObject* object, const char* name) {
   return found;
 }
 
-// ... of a module that the program has imported with torch.
+// ... of a module that the program has imported with torch: to import it again would take a hundred times as long as to ask what it has.
 inline Ref attribute_of(const char* module, const char* name) {
-  const Ref found = Ref::steal(PyImport_ImportModule(module));
+  Ref found = Ref::borrow(PyDict_GetItemWithError(PyImport_GetModuleDict(), kept_name(module)));
+  if (!found && !PyErr_Occurred()) found = Ref::steal(PyImport_ImportModule(module));
   if (!found) PyErr_Clear();
   return found ? attribute(found.get(), name) : Ref();
 }
