@@ -26,9 +26,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name.startswith("test_torch_") and not _asks_for_torch(config) else None
 
 
-# Files about numbers, native loops and machine code, which hardly depend on the version of Python.
-NUMERIC = ("test_native", "test_region", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks")
-
+# Files whose tests hardly depend on the version of Python, and of how many of them one has to run on each: those about numbers, native loops and machine
+# code, and those about whole programs, each of them a process or several.
+ONE_OF = {
+    **dict.fromkeys(["test_native", "test_region", "test_kernels", "test_vector_math", "test_numpy_suite", "test_benchmarks"], 7),
+    **dict.fromkeys(["test_cli", "test_captured", "test_docs", "test_examples", "test_report_page", "test_steps_page", "test_stepper"], 3),
+}
 
 MANY = 50
 
@@ -46,12 +49,20 @@ def share(request: pytest.FixtureRequest) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests in those files all but each seventh are marked: one version has to run them."""
-    numeric = (item for item in items if item.path.name.startswith(NUMERIC))
-    for place, item in enumerate(numeric):
-        if place % 7:
+    """Of the tests in those files all but each seventh, or third, are marked: one version has to run them."""
+    places: Counter[int] = Counter()
+    for item in items:
+        share = next((share for name, share in ONE_OF.items() if item.path.name.startswith(name)), 1)
+        if places[share] % share:
             item.add_marker("once")
+        places[share] += 1
     items[:] = _share_of(items, config.getoption("--share"))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: each garbage collection of a test would go through all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 def _share_of(items: list[pytest.Item], share: int) -> list[pytest.Item]:

@@ -211,3 +211,52 @@ def test_a_long_inner_loop_in_the_first_turn_of_another() -> None:
     x, by = np.linspace(0, 1, 20_000), np.linspace(-1, 1, 40)
     assert captured(x, by).tobytes() == levels(x, by).tobytes()
     assert _core.jit_counters(captured)["native_loops"]
+
+
+def leaves(depth: int, seen: list[int]) -> int:
+    if depth == 0:
+        seen.append(1)
+        return 1
+    return leaves(depth - 1, seen) + leaves(depth - 1, seen)
+
+
+def behind_a_tree(depth: int, x: Any) -> Any:
+    seen: list[int] = []
+    y = x * 2
+    count = leaves(depth, seen)
+    return y + count, len(seen), (x * count).sum()
+
+
+def test_a_function_that_calls_itself_again_and_again_is_followed_for_some_time_only() -> None:
+    """CPython runs the rest of it, and all later calls of it; what is around it is captured."""
+    captured = evalframe.jit(behind_a_tree)
+    for depth in (3, 13, 13, 12, 4):
+        want, got = behind_a_tree(depth, np.arange(4.0)), captured(depth, np.arange(4.0))
+        assert want[0].tobytes() == got[0].tobytes() and want[1:] == got[1:]
+    found = [one.detail for one in evalframe.explain(captured)(13, np.arange(4.0)).breaks if "very long" in one.reason]
+    assert found == ["leaves"]
+
+
+def failing(depth: int, path: list[int]) -> int:
+    path.append(depth)
+    if depth == 0:
+        if len(path) > 12_000:
+            raise ValueError(path[-3:])
+        return 1
+    return failing(depth - 1, path) + failing(depth - 1, path)
+
+
+def caught(x: Any) -> Any:
+    path: list[int] = []
+    try:
+        failing(20, path)
+    except ValueError as error:
+        return error.args, len(path), x + 1
+    return None
+
+
+def test_what_such_a_function_raises_is_caught() -> None:
+    captured = evalframe.jit(caught)
+    for _ in range(3):
+        want, got = caught(np.arange(3)), captured(np.arange(3))
+        assert want[:2] == got[:2] and want[2].tobytes() == got[2].tobytes()

@@ -160,6 +160,7 @@ void Recorder::begin(const Activation& frame) {
   built_.clear();
   only_pushed_ = false;
   recording_->bytecodes++;
+  if (recording_->graph.nodes.size() != nodes_before_) bytecodes_at_node_ = recording_->bytecodes;
   nodes_before_ = recording_->graph.nodes.size();
   mark_ = {static_cast<uint32_t>(recording_->journal.size()), frame.next(), frame.depth()};
   guards().asked_at = {frames_.back().graph_frame, mark_.instruction};

@@ -184,6 +184,7 @@ class Recorder {
  public:
   static constexpr int32_t kMaxNodes = 50000;
   static constexpr int32_t kMaxBackJumps = 64;
+  static constexpr uint64_t kMostBarren = 40'000;  // instructions without a node, in calls that are followed
   static constexpr int kMaxInlineDepth = 1000;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
   static constexpr Py_ssize_t kMaxShortTurns = 32;    // ... with a short body
@@ -195,6 +196,8 @@ class Recorder {
   Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, Purpose purpose);
 
   const Purpose& purpose() const { return purpose_; }
+  // Whether nothing has come of very many instructions: calls that do nothing to arrays, and are no loops, call themselves.
+  bool is_barren() const { return purpose_.barren && recording_->bytecodes - bytecodes_at_node_ > kMostBarren; }
 
   Recording& recording() { return *recording_; }
   const Recording& recorded() const { return *recording_; }
@@ -583,6 +586,7 @@ class Recorder {
   std::vector<Generating> generators_;
   int32_t kept_slots_ = 0;  // those below are generators', or belong to frames further out
   size_t nodes_before_ = 0;  // the present instruction
+  uint64_t bytecodes_at_node_ = 0;
   Plan operation_;           // the last that Rule::operates has filled
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction

@@ -188,6 +188,7 @@ class Capture {
   void drop_regions();  // they may hold what is dead
   void note_loop(LoopNote note);
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
+  Ended leave_barren_call(Chain& chain, Ref& result);
   Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
   Ended serve_or_record(Run& run, Entries& entries, bool& may_go_on);
   // Whether a place isn't recorded this time. Nobody has asked for it, recordings have taken their share, and it hasn't been met often since.
@@ -218,6 +219,8 @@ class Capture {
   bool begins_with_graph_ = false;  // what stands in front of the loop isn't native
   uint32_t native_tries_ = 0, native_misses_ = 0, native_waits_ = 0, native_in_vain_ = 0;
   LongLoops long_loops_;      // of which recordings have one turn
+  recorder::Codes barren_;    // of functions that aren't followed: nothing came of it
+  std::vector<Ref> barren_held_;
   LoopHints loop_hints_;
   std::vector<LoopNote> waiting_loops_;  // and those that can't be native, as of the last try
   struct Callee {

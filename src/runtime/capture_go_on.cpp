@@ -245,6 +245,27 @@ static Ended without_recording(Chain& chain, Ref& result, Ended ended, const rec
   return ended;
 }
 
+// A call that calls itself, again and again, and does nothing to arrays: CPython runs the rest of it, and all later ones.
+Ended Capture::leave_barren_call(Chain& chain, Ref& result) {
+  const auto code_at = [&](size_t index) { return cpython::code_of(chain.frames()[index]).get(); };
+  size_t outermost = 1;
+  const auto calls_itself = [&](size_t index) {
+    for (size_t inner = index + 1; inner < chain.size(); inner++) {
+      if (code_at(inner) == code_at(index)) return true;
+    }
+    return false;
+  };
+  while (outermost < chain.size() && !calls_itself(outermost)) outermost++;
+  if (outermost == chain.size()) outermost = 1;
+  PyObject* const code = code_at(outermost);
+  if (barren_.insert(code).second) barren_held_.push_back(Ref::borrow(code));
+  while (chain.size() > outermost) {
+    if (!chain.ends_in_call()) return finished(chain.finish_in_cpython(false), result);
+    if (const Ended ended = chain.finish_last_in_cpython(result); ended != Ended::kRunning) return ended;
+  }
+  return Ended::kRunning;
+}
+
 // Runs and records, up to a break.
 Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
   // They would see the recorder look at tensors.
@@ -253,7 +274,8 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   look_for_inputs(run.chain, entries, frames);
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
-  const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling};
+  const recorder::Codes barren = barren_;
+  const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling, .barren = is_tried() ? &barren : nullptr};
   const size_t long_loops = long_loops_.size(), checkpoints = torch::open_checkpoints();
   torch::forget_checkpoints();
   const Ended ended = run.chain.record(varying, run.result, recording, past_exception, purpose, is_tried() ? &long_loops_ : nullptr);
@@ -261,6 +283,7 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   torch::forget_checkpoints();
   if (drops) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
+  if (ended == Ended::kRunning && recording->is_barren) return past_exception = true, leave_barren_call(run.chain, run.result);
   const Ref transforms = Ref::borrow(recording->transforms.get());
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);

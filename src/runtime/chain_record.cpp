@@ -364,6 +364,11 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       recorder.stop(Break::kInstruction, "tracing is on");
       break;
     }
+    if (live.size() > 1 && recorder.is_barren() && live.back().at_boundary()) {
+      recorder.recording().is_barren = true;
+      recorder.stop(Break::kBarrenCall);
+      break;
+    }
     if (const Plan* const quick = recorder.quick_plan(live.back())) {
       ended = step(*quick);
       continue;

@@ -920,6 +920,8 @@ bool is_plain_function(PyObject* callable) {
 
 // A call of a Python function: the driver makes its frame.
 Plan inlined_call(const Site& site, uint32_t label, PyObject* function, Borrowed keyword_names) {
+  const Codes* const barren = site.recorder.purpose().barren;
+  if (barren && barren->count(reinterpret_cast<PyFunctionObject*>(function)->func_code)) return plan_break(Break::kBarrenCall, callable_name(function));
   Plan plan;
   plan.kind = Plan::Kind::kInline;
   plan.function = function;
