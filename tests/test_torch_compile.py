@@ -1084,3 +1084,35 @@ def test_each_way_to_change_a_tensor_that_stays_the_very_one_is_seen():
             for _ in range(3):
                 assert same(compiled(x), model(x)), name
                 assert compiled(x)[0].requires_grad == model(x)[0].requires_grad, name
+
+
+def test_what_torch_gives_back_is_what_it_was_given():
+    def f(x, y):
+        contiguous, same_dtype, floats, other = x.contiguous(), x.to(torch.float32), x.float(), y.contiguous()
+        identities = contiguous is x, same_dtype is x, floats is x, other is y, contiguous is floats, other is x
+        if contiguous is x:
+            return contiguous + 1, identities
+        return contiguous * 2, identities, same_dtype, floats
+
+    x = numbers(3, 2)
+    given = [(x, x.t()), (x.t(), x), (x.double(), x), (x.t().double(), x.t()), (nn.Parameter(x), x), (x, x)]
+    compiled = evalframe.torch.compile(f, backend="eager", fullgraph=True, dynamic=False)
+    for args in given * 2:
+        with torch.no_grad():
+            found, wanted = compiled(*args), f(*args)
+        assert found[1] == wanted[1] and torch.equal(found[0], wanted[0])
+        assert all((a is args[0]) == (b is args[0]) for a, b in zip(found[2:], wanted[2:], strict=True))
+
+
+def test_what_torch_gives_back_is_written_into_where_it_is():
+    def f(x):
+        y = x.contiguous()
+        y += 1
+        return x * 2, y is x, y
+
+    for backend in ("eager", "aot_eager"):
+        compiled = evalframe.torch.compile(f, backend=backend, dynamic=None)
+        for make in (lambda: numbers(3, 2), lambda: numbers(2, 3).t(), lambda: numbers(4, 2), lambda: numbers(5, 2)):
+            x, other = make(), make()
+            found, wanted = compiled(x), f(other)
+            assert torch.equal(found[0], wanted[0]) and found[1] == wanted[1] and torch.equal(x, other) and (found[2] is x) == (wanted[2] is other)

@@ -6,6 +6,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/checkpoints.h"
+#include "frontends/torch/names.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
 
@@ -215,6 +216,29 @@ bool leaves_as_it_is(Recorder& recorder, PyObject* callable, const Given& given)
   return recorder.operand(given.labels[0], given.objects[0]) && torch::level_of(given.objects[0]) != PyLong_AsLongLong(given.objects[1]);
 }
 
+constexpr std::pair<std::string_view, const char*> kConversions[] = {{"float", "float32"}, {"double", "float64"}, {"half", "float16"}, {"bfloat16", "bfloat16"}, {"int", "int32"}, {"long", "int64"}, {"bool", "bool"}};
+
+// Whether the method gives tensors of this dtype back.
+bool converts_to(std::string_view method, const Given& given, PyObject* dtype) {
+  if (method == "to") return given.objects.size() == 2 && given.objects[1] == dtype;
+  const auto conversion = std::ranges::find(kConversions, method, [](const auto& row) { return row.first; });
+  return conversion != std::end(kConversions) && given.objects.size() == 1 && torch::attribute_of("torch", conversion->second).get() == dtype;
+}
+
+// x.contiguous() of one from outside that is, and x.to(dtype) of one of that dtype: torch gives the tensor itself, by what the guards ask of it. Of one that
+// the graph has made a backend may have its own idea.
+bool is_given_back(Recorder& recorder, PyObject* callable, const Given& given) {
+  const bool fits = !given.keyword_names && !given.objects.empty() && torch::is_tensor(given.objects[0]) && recorder.value(given.labels[0]).kind == Value::Kind::kSource;
+  if (!fits || !torch::is_plain(given.objects[0]) || !recorder.operand(given.labels[0], given.objects[0])) return false;
+  const std::string name = callable_name(callable), method = name.substr(name.rfind('.') + 1);
+  if (method == "contiguous") {
+    if (given.objects.size() != 1 || !is_fixed(recorder, CallKind::kLayout, given.labels[0], given.objects[0])) return false;
+    return Ref::steal(PyObject_CallMethod(given.objects[0], "is_contiguous", nullptr)).get() == Py_True;
+  }
+  const Ref dtype = torch::attribute(given.objects[0], "dtype");
+  return dtype && converts_to(method, given, dtype.get()) && (given.objects.size() == 1 || fixes_object(recorder, given.labels[1], given.objects[1]));
+}
+
 // x.requires_grad_() of one that requires gradients already, which the guards ask for.
 bool requires_gradients_already(Recorder& recorder, PyObject* callable, const Given& given) {
   const bool asks = callable_name(callable).ends_with("requires_grad_") && !given.keyword_names && (given.labels.size() == 1 || given.labels.size() == 2);
@@ -292,7 +316,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kLayout: case CallKind::kSize: return size(recorder, torch::call_kind(callable), callable, given);
     case CallKind::kOperation:
       if (std::optional<Plan> plan = operation_alone(recorder, callable, given)) return plan;
-      if (leaves_as_it_is(recorder, callable, given)) return plan_value(given.labels[0]);
+      if (leaves_as_it_is(recorder, callable, given) || is_given_back(recorder, callable, given)) return plan_value(given.labels[0]);
       if (is_sized_by_elements(callable, given)) return plan_break(Break::kTensorValue, callable_name(callable) + ", with a tensor where it takes a number");
       if (has_array(given)) return plan_break(Break::kUnknownCall, callable_name(callable) + " with an array");
       return operation(recorder, callable, given);
