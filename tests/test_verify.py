@@ -207,3 +207,35 @@ def test_differences(served: Any, plain: Any, bits: bool, found: str) -> None:
 
     text = "; ".join(verify._differences("the result", served, plain, bits))
     assert (found in text) if found else text == ""
+
+
+def test_calls_that_keep_only_what_they_read_are_verified() -> None:
+    """Behind many calls, and called in its own midst, which takes memory that no call has filled."""
+
+    class Part:
+        def __init__(self, by: float) -> None:
+            self.by, self.row = by, np.full(len(X), by)
+
+    names = [f"part_{number}" for number in range(30)]
+    scope: dict[str, Any] = {}
+    exec("def f(stage, x):\n" + "".join(f"    x = x * stage.{name}.by + stage.{name}.row\n" for name in names) + "    return x\n", scope)
+    stage = type("Stage", (), {})()
+    for number, name in enumerate(names):
+        setattr(stage, name, Part(number / 32))
+    deeper = [0]
+
+    def calling(graph: evalframe.Graph, examples: list[Any]) -> Any:
+        def run_graph(*inputs: Any) -> Any:
+            deeper[0] -= 1
+            if deeper[0] > 0:
+                captured(stage, X)
+            return graph(*inputs)
+
+        return run_graph
+
+    captured = evalframe.jit(scope["f"], backend=calling)
+    for _ in range(60):
+        deeper[0] = 4
+        assert same(outcome(captured, stage, X), outcome(scope["f"], stage, X))
+    verified, differences = counted(captured)
+    assert verified > 60 and differences == 0

@@ -152,29 +152,22 @@ bool state_holds(const torch::State& state) {
 
 }  // namespace
 
-// In builds that check, what isn't owned is taken away, so that who reads it finds nothing.
-#ifdef EVALFRAME_ASSERTIONS
-constexpr bool kForgets = true;
-#else
-constexpr bool kForgets = false;
-#endif
-
 // --- the objects of one call -----------------------------------------------------------------------------------------
 
 void Objects::prepare(const Program& program) {
   program_ = &program;
   owned_ = program.owned_;
   slots_owned_ = false;
+  has_all_ = true;
   if (program.count_ <= room_) return;
   many_ = program.spare_ ? std::move(program.spare_) : std::make_unique_for_overwrite<PyObject*[]>(program.count_);
   items_ = many_.get();
   room_ = program.count_;
 }
 
-void Objects::forget_others() {
-  for (const int32_t i : program_->owned_->numbers) {
-    if (!program_->shortcut_.leaves(i)) items_[i] = nullptr;
-  }
+PyObject* Objects::read(size_t source) const {
+  const auto number = static_cast<int32_t>(source);
+  return has_all_ || program_->is_slot(number) || program_->shortcut_.leaves(number) ? items_[source] : nullptr;
 }
 
 void Objects::own_slots() {
@@ -341,7 +334,11 @@ bool Program::check(PyObject* const* const* frames, Objects& objects, Failures* 
   if (!shortcut_.is_made() || !shortcut_.holds(steps_, frames, objects.items_)) return check_steps(frames, objects, failures, line);
   objects.count_ = count_;
   objects.owned_ = shortcut_.owned();
-  if (kForgets) objects.forget_others();
+  objects.has_all_ = false;
+#ifdef EVALFRAME_ASSERTIONS
+  // Who reads what isn't there finds nothing.
+  for (const int32_t i : owned_->numbers) objects.items_[i] = objects.read(static_cast<size_t>(i));
+#endif
   return true;
 }
 

@@ -41,6 +41,8 @@ class Objects {
   ~Objects() { clear(); }
 
   PyObject* operator[](size_t source) const { return items_[source]; }
+  // Null where nothing behind the check reads it: what stands there may be anything.
+  PyObject* read(size_t source) const;
   PyObject* const* data() const { return items_; }
   // Takes references to what came from slots: their frames are about to go.
   void own_slots();
@@ -51,7 +53,6 @@ class Objects {
   friend class Program;
   static constexpr int32_t kFew = 24;
   void prepare(const Program& program);
-  void forget_others();  // than the shortcut leaves
   void drop_owned(int32_t count);
 
   PyObject* few_[kFew];
@@ -59,7 +60,7 @@ class Objects {
   std::unique_ptr<PyObject*[]> many_;
   int32_t room_ = kFew;
   int32_t count_ = 0;
-  bool slots_owned_ = false;
+  bool slots_owned_ = false, has_all_ = true;
   const Program* program_ = nullptr;
   Held<Sources> owned_;
 };

@@ -52,7 +52,7 @@ bool Verification::can_be_run_twice(const recorder::Recording& recording) {
 
 bool ArraySnapshot::take(const guards::Objects& objects, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    PyObject* const object = objects[i];
+    PyObject* const object = objects.read(i);
     if (!object || !PyArray_CheckExact(object) || !PyArray_ISWRITEABLE(numpy::as_array(object))) continue;
     Ref copy = Ref::steal(PyArray_NewCopy(numpy::as_array(object), NPY_KEEPORDER));
     if (!copy) return false;
