@@ -331,3 +331,45 @@ def test_parts_of_other_sizes() -> None:
     x, taps = R.random(100), R.random(12)
     check(shrinking, (x, taps[:1], 80), (x, taps[:1], 80), (x, taps, 80), (x, taps, 1), (x, taps[:1], 80))
     check(of_one_element, *[(x, taps, n) for n in (1, 2, 3, 20, 100, 101)])
+
+
+def quotients(C: Any, A: Any, B: Any) -> None:
+    for i in range(len(C)):
+        for k in range(A.shape[1]):
+            C[i] += B[k] // A[i, k] - A[k] % B[k]
+
+
+@pytest.mark.parametrize("at", [(0, 0), (3, 1), (3, 17), (19, 19)])
+def test_ints_divided_by_zero(at: tuple[int, int]) -> None:
+    C, A, B = (R.integers(1, 9, (20, 20)) for _ in range(3))
+    zero, row = A.copy(), B.copy()
+    zero[at], row[at] = 0, 0
+    for mode in ("warn", "raise"):
+        with np.errstate(all=mode):
+            check(quotients, (C, A, B), (C, A, B), (C, zero, B), (C, A, row), (C, A, B))
+
+
+def by_items(C: Any, A: Any, B: Any) -> None:
+    """Numbers of a list, and a condition that isn't about arrays."""
+    weights = [0.5, 0.25, 2.0] * len(B)
+    for i in range(len(C)):
+        for k in range(len(B)):
+            C[i] += weights[k] * B[k]
+        for k in range(len(B)):
+            if k % 3:
+                C[i] -= weights[k] * B[k]
+
+
+def two_statements(C: Any, A: Any, B: Any) -> None:
+    for i in range(len(C)):
+        for k in range(len(B)):
+            C[i] += A[i, k] * B[k]
+            C[i] *= 0.5
+        for k in range(len(B)):
+            C[i] += B[k]
+            A[i, k] = C[i, 0]
+
+
+@pytest.mark.parametrize("function", [by_items, two_statements])
+def test_turns_that_do_more(function: Callable[..., Any]) -> None:
+    check(function, *[square(n) for n in (1, 1, 4, 4, 30, 30, 70)])
