@@ -83,6 +83,29 @@ def filtered(C: Any, A: Any, B: Any) -> Any:
     return out
 
 
+class Sum:
+    def __init__(self, total: Any) -> None:
+        self.total = total
+
+
+def in_an_attribute(C: Any, A: Any, B: Any) -> Any:
+    sum = Sum(C[0])
+    for k in range(len(B)):
+        sum.total += A[0, k] * B[k]
+    return sum.total
+
+
+sums: Any = None
+
+
+def in_a_global(C: Any, A: Any, B: Any) -> Any:
+    global sums
+    sums = C[0]
+    for k in range(len(B)):
+        sums += A[0, k] * B[k]
+    return sums
+
+
 def windows(C: Any, A: Any, B: Any) -> Any:
     some = max(len(C) // 2, 1)
     rows, columns = len(C) - some + 1, C.shape[1] - some + 1
@@ -99,7 +122,7 @@ def planes(C: Any, A: Any, B: Any) -> None:
         C[1:] += A[1:, k, None] * B[None, :, k] + C[0]
 
 
-FUNCTIONS: list[Callable[..., Any]] = [filtered, windows, planes, product, triangle, columns, backwards, every_third, largest, one_row, by_name]
+FUNCTIONS: list[Callable[..., Any]] = [filtered, windows, in_an_attribute, in_a_global, planes, product, triangle, columns, backwards, every_third, largest, one_row, by_name]
 
 
 def matrices(n: int, m: int, k: int, dtype: str = "float64") -> tuple[Any, Any, Any]:

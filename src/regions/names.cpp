@@ -185,7 +185,7 @@ std::vector<uint32_t> Variables::values_at(const recorder::Recording& recording,
     std::optional<size_t> name = owner ? names_.find_attribute(*owner, into.name.get()) : std::nullopt;
     if (into.kind == recorder::Name::Kind::kName) name = names_.find(into.dict.get(), into.name.get());
     if (!name) throw Unsupported("a store into an attribute, a name or an item of a container");
-    all[own_ + *name] = store.value;
+    if (!is_changed_in_place(recording, own_ + *name, store.value)) all[own_ + *name] = store.value;
   }
   return all;
 }
