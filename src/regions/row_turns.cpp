@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kFewestTurns = 3, kMostTurns = 64;
 constexpr int64_t kMostElements = int64_t{1} << 20;
-// Of the kernel: with two, so many turns at once still have no more operands than a kernel may.
+// Of the kernel: with more, a call would have too many operands, or a row be changed by one turn at a time.
 constexpr size_t kMostInputs = 8, kMostOperations = 16;
 
 Term as_number(const Term& address) { return native::convert("ptrtoint", address, "i64"); }
@@ -169,7 +169,7 @@ void RowTurns::end_turn(Block& block, int, Slots slots, int32_t instruction) {
   if (instruction != for_iter() || turns_.next_head(slots) != size_t{0}) throw OtherTurn();
   Emitter& emitter = block.emitter;
   region_.store_slots(block, slots, turns_.types(0));
-  // The slot may have had something else meanwhile.
+  // The slot may have had something else meanwhile. It goes on in the last turn, too: where it stays, LLVM's vectoriser takes it for one that goes on.
   const size_t slot = turns_.iterator() + 1;
   const Term done = load(emitter, "i64", name("done")) + 1.0, item = load(emitter, "i64", name("item")) + step(emitter);
   store(emitter, done, name("done"));
