@@ -409,11 +409,12 @@ inline bool Shortcut::are_unchanged(const Mark& mark) const {
   return true;
 }
 
-// Behind the first row that has changed nothing may be there any more.
+// Behind the first row that has changed nothing may be there any more. Words of tensors that threads without the lock write may be as they were by now.
 int32_t Shortcut::source_of_change(const Mark& mark) const {
-  int32_t row = mark.first;
-  while (made_.rows.is_unchanged(row)) row++;
-  return std::ranges::find(made_.of_words, made_.rows.changed_in(row), [](const auto& word) { return word.first; })->second;
+  for (int32_t row = mark.first; row < mark.first + mark.count; row++) {
+    if (const void* const at = made_.rows.changed_in(row)) return std::ranges::find(made_.of_words, at, [](const auto& word) { return word.first; })->second;
+  }
+  return mark.source;
 }
 
 void Shortcut::release(const std::vector<Step>& steps, const Mark& until, PyObject** items) const {

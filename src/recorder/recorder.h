@@ -184,7 +184,7 @@ class Recorder {
  public:
   static constexpr int32_t kMaxNodes = 50000;
   static constexpr int32_t kMaxBackJumps = 64;
-  static constexpr uint64_t kMostBarren = 40'000;  // instructions without a node, in calls that are followed
+  static constexpr uint64_t kMostBarren = 40'000;  // instructions without a node, of a function that calls itself
   static constexpr int kMaxInlineDepth = 1000;
   static constexpr Py_ssize_t kMaxUnrolledTurns = 8;  // of a loop whose number of turns is known
   static constexpr Py_ssize_t kMaxShortTurns = 32;    // ... with a short body
@@ -196,7 +196,7 @@ class Recorder {
   Recorder(const std::vector<const evaluator::Activation*>& chain, const guards::Paths& varying, Purpose purpose);
 
   const Purpose& purpose() const { return purpose_; }
-  // Whether nothing has come of very many instructions: calls that do nothing to arrays, and are no loops, call themselves.
+  // Whether nothing has come of very many instructions.
   bool is_barren() const { return purpose_.barren && recording_->bytecodes - bytecodes_at_node_ > kMostBarren; }
 
   Recording& recording() { return *recording_; }

@@ -75,10 +75,8 @@ std::string ManyTurns::write(const std::string& slow) {
   Block block(prefix(), slow, region_.routines());
   Emitter& emitter = block.emitter;
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
-  const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
-  if (step_) block.leave_unless(compare("eq", range[1], *step_));
   const std::string fewer = prefix() + ".fewer";
-  const Term count = count_to_probe(block, select(compare("slt", room, left), room, left), slow, fewer);
+  const Term count = count_to_probe(block, turns_ahead(block, range), slow, fewer);
   const Term first = region_.read_slot(emitter, item_, {Kind::kInt})[0], last = first + (count - 1.0) * step(emitter, range);
   write_probes(block, first, slow, last, fewer, count);
   for (const char* const variable : {".left", ".bits", ".turn", ".item", ".range"}) region_.variables_.insert("%" + prefix() + variable + " = alloca i64");
@@ -103,6 +101,13 @@ std::string ManyTurns::write(const std::string& slow) {
     if (!heads_[i].ends.empty()) write_next(i);
   }
   return text_;
+}
+
+Term ManyTurns::turns_ahead(Block& block, const std::vector<Term>& range) const {
+  Emitter& emitter = block.emitter;
+  const Term left = range[2] + 1.0, room = load(emitter, "i64", Block::kDue) - load(emitter, "i64", "%turns");
+  if (step_) block.leave_unless(compare("eq", range[1], *step_));
+  return select(compare("slt", room, left), room, left);
 }
 
 // The last turn of all is often the one that a check fails, or that what follows an `if i < n - 1` doesn't belong to: all but that one then.
@@ -580,9 +585,7 @@ void ManyTurns::leave(Emitter& emitter) {
   // The iterator isn't looked at between the turns.
   const Term done = load(emitter, "i64", "%" + prefix() + ".count") - load(emitter, "i64", to_do());
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
-  store(emitter, load(emitter, "i64", item()) + step(emitter, range), region_.written_variable(iterator(), 0, "i64"));
-  store(emitter, load(emitter, "i64", "%" + prefix() + ".range") - done, region_.written_variable(iterator(), 2, "i64"));
-  region_.region_.changed.insert(iterator());
+  region_.set_range(emitter, iterator(), load(emitter, "i64", item()) + step(emitter, range), load(emitter, "i64", "%" + prefix() + ".range") - done);
   store(emitter, load(emitter, "i64", "%turns") + done, "%turns");
 }
 

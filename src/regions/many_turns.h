@@ -38,6 +38,9 @@ class ManyTurns : public Turns {
   int32_t for_iter() const { return for_iter_; }
   // Of the range; none: any.
   std::optional<int64_t> step() const { return step_; }
+  Term step(Emitter& emitter, const std::vector<Term>& range) const;
+  // How many turns there are until something is looked at, or the range ends; leaves where that has another step.
+  Term turns_ahead(Block& block, const std::vector<Term>& range) const;
   // The blocks of turns that have one each: that of the first turn, if later ones begin with another, and that of these. Empty: there are other ways.
   std::vector<int> straight_heads() const;
   // The slots behind turns that one with this head follows, by number; the iterator is the last of them.
@@ -67,7 +70,6 @@ class ManyTurns : public Turns {
   std::string failed() const { return "%" + prefix() + ".failed"; }
   std::string arrays_are_logged() const { return "%" + prefix() + ".logged"; }
   std::string item() const { return "%" + prefix() + ".item"; }
-  Term step(Emitter& emitter, const std::vector<Term>& range) const;
   // How many turns are tried at first, and then all but the last one; where these fail, too, it is `slow`.
   Term count_to_probe(Block& block, const Term& most, const std::string& slow, const std::string& fewer);
   void find_blocks();

@@ -179,6 +179,12 @@ std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const T
   return words;
 }
 
+void RegionWriter::set_range(Emitter& emitter, size_t slot, const Term& next, const Term& left) {
+  store(emitter, next, written_variable(slot, 0, "i64"));
+  store(emitter, left, written_variable(slot, 2, "i64"));
+  region_.changed.insert(slot);
+}
+
 bool RegionWriter::stays_in_loop(int32_t instruction, size_t slot) const {
   const std::vector<Instruction>& code = code_.instructions;
   const auto count = static_cast<int32_t>(code.size());

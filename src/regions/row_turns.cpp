@@ -41,17 +41,11 @@ std::string RowTurns::write(const std::string& slow) {
 
 const recorder::Recording& RowTurns::recording() const { return *region_.blocks_[static_cast<size_t>(head_)].recordings[0]; }
 
-Term RowTurns::step(Emitter& emitter) const {
-  return turns_.step() ? emitter.integer("i64", *turns_.step()) : region_.read_slot(emitter, turns_.iterator(), {Kind::kRangeIterator})[1];
-}
+Term RowTurns::step(Emitter& emitter) const { return turns_.step(emitter, region_.read_slot(emitter, turns_.iterator(), {Kind::kRangeIterator})); }
 
 Term RowTurns::count(Block& block) const {
-  Emitter& emitter = block.emitter;
-  const auto smaller = [](const Term& a, const Term& b) { return select(compare("slt", a, b), a, b); };
-  const std::vector<Term> range = region_.read_slot(emitter, turns_.iterator(), {Kind::kRangeIterator});
-  if (turns_.step()) block.leave_unless(compare("eq", range[1], *turns_.step()));
-  const Term left = range[2] + 1.0, room = load(emitter, "i64", "%due") - load(emitter, "i64", "%turns");
-  const Term some = smaller(smaller(left, room), emitter.integer("i64", kMostTurns));
+  const Term all = turns_.turns_ahead(block, region_.read_slot(block.emitter, turns_.iterator(), {Kind::kRangeIterator}));
+  const Term some = select(compare("slt", all, kMostTurns), all, block.emitter.integer("i64", kMostTurns));
   block.leave_unless(compare("sge", some, kFewestTurns));
   return some;
 }
@@ -210,9 +204,7 @@ void RowTurns::write_end() {
   // The iterator isn't looked at between the turns; the step of the loop counts one of them.
   const Term before = count - 1.0;
   const std::vector<Term> range = region_.read_slot(emitter, turns_.iterator(), {Kind::kRangeIterator});
-  store(emitter, load(emitter, "i64", name("item")), region_.written_variable(turns_.iterator(), 0, "i64"));
-  store(emitter, range[2] - before, region_.written_variable(turns_.iterator(), 2, "i64"));
-  region_.region_.changed.insert(turns_.iterator());
+  region_.set_range(emitter, turns_.iterator(), load(emitter, "i64", name("item")), range[2] - before);
   store(emitter, load(emitter, "i64", "%turns") + before, "%turns");
   Slots slots = turns_.slots_behind(emitter, 0);
   region_.many_ = nullptr;

@@ -621,9 +621,7 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
   const auto all_done = [&](Emitter& emitter) {
     emitter.line("br i1 " + load(emitter, "i1", name("failed")).ref + ", label %rollback, label %" + label("stands"));
     emitter.label(label("stands"));
-    store(emitter, in(emitter, item) + static_cast<double>(kLanes * step_), region_.written_variable(item_ - 1, 0, "i64"));
-    store(emitter, in(emitter, range[2]) - static_cast<double>(kLanes - 1), region_.written_variable(item_ - 1, 2, "i64"));
-    region_.region_.changed.insert(item_ - 1);
+    region_.set_range(emitter, item_ - 1, in(emitter, item) + static_cast<double>(kLanes * step_), in(emitter, range[2]) - static_cast<double>(kLanes - 1));
     store(emitter, load(emitter, "i64", "%turns") + in(emitter, count) * emitter.integer("i64", kLanes) + static_cast<double>(kLanes - 1), "%turns");
     Slots slots;
     for (size_t i = 0; i < item_; i++) slots.push_back({true, {.type = types(head_)[i]}});

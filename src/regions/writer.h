@@ -130,6 +130,8 @@ class RegionWriter {
   void for_each_written_word(const State& state, Visit visit) const;
   // Of a slot that is known to have a number of this type, or nothing, as a kUnread.
   Written read_unread(Emitter& emitter, size_t slot, const Type& type);
+  // The iterator over a range that is in the slot gives this number next, and so many in all.
+  void set_range(Emitter& emitter, size_t slot, const Term& next, const Term& left);
   int32_t object_of(PyObject* constant);
   // Of what a state has in a slot, lists and tuples that the loop carries along, too.
   Written iterator_over(Block& block, const Written& iterable);

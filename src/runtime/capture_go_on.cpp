@@ -247,17 +247,9 @@ static Ended without_recording(Chain& chain, Ref& result, Ended ended, const rec
 
 // A call that calls itself, again and again, and does nothing to arrays: CPython runs the rest of it, and all later ones.
 Ended Capture::leave_barren_call(Chain& chain, Ref& result) {
-  const auto code_at = [&](size_t index) { return cpython::code_of(chain.frames()[index]).get(); };
+  PyObject* const code = cpython::code_of(chain.frames().back()).get();
   size_t outermost = 1;
-  const auto calls_itself = [&](size_t index) {
-    for (size_t inner = index + 1; inner < chain.size(); inner++) {
-      if (code_at(inner) == code_at(index)) return true;
-    }
-    return false;
-  };
-  while (outermost < chain.size() && !calls_itself(outermost)) outermost++;
-  if (outermost == chain.size()) outermost = 1;
-  PyObject* const code = code_at(outermost);
+  while (cpython::code_of(chain.frames()[outermost]).get() != code) outermost++;
   if (barren_.insert(code).second) barren_held_.push_back(Ref::borrow(code));
   while (chain.size() > outermost) {
     if (!chain.ends_in_call()) return finished(chain.finish_in_cpython(false), result);

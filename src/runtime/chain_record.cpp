@@ -354,6 +354,12 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
     if (recorder.has_stepped_past()) stepped_past_exception = true;
     return now;
   };
+  const auto calls_itself = [&] {
+    for (size_t i = 0; i + 1 < live.size(); i++) {
+      if (live[i].code().code.get() == live.back().code().code.get()) return true;
+    }
+    return false;
+  };
   while (!recorder.stopped()) {
     if (recorder.has_let_end(live.back())) {
       stepped_past_exception = true;
@@ -364,7 +370,7 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       recorder.stop(Break::kInstruction, "tracing is on");
       break;
     }
-    if (live.size() > 1 && recorder.is_barren() && live.back().at_boundary()) {
+    if (recorder.is_barren() && live.back().at_boundary() && calls_itself()) {
       recorder.recording().is_barren = true;
       recorder.stop(Break::kBarrenCall);
       break;
