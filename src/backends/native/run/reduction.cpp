@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kTile = 512;        // elements computed before they are folded: stays in the first-level cache
 constexpr int64_t kDirectTile = 1 << 14;  // elements that are folded where they stand
 constexpr int64_t kStrip = 2048;      // states that stay in the first-level cache while rows are folded into them
+constexpr int64_t kFarAway = 1 << 18;  // elements that no cache has: from there they come sooner where they are asked for before
+constexpr int64_t kCacheLine = 64;
 constexpr int kElement = 16;          // bytes of the largest element and partial sum
 
 // One thread's reduction: computes tiles of elements into buffers of its own and folds them.
@@ -28,6 +30,7 @@ class Reduction {
     tile_rows_ = rows_.strides;
     direct_ = folds_input();
     if (direct_) tile_ = kDirectTile;
+    fetches_ = !direct_ && size_of(space) > kFarAway;
   }
 
   // Sets every state of the part to its start.
@@ -105,6 +108,18 @@ class Reduction {
     reported_ |= function_(data_.data(), tile_rows_.data(), columns_.strides.data(), rows, columns);
   }
 
+  // What the next tile is computed of comes while this one is folded.
+  void fetch_tile_behind(int64_t rows, int64_t columns, bool is_below) const {
+    for (size_t i = 0; fetches_ && i < kernel_.inputs.size(); i++) {
+      const int64_t step = columns_.strides[i], bytes = columns * step;
+      if (step != graph::size_of(kernel_.inputs[i].dtype)) continue;
+      const char* const next = data_[i] + (is_below ? rows * rows_.strides[i] : bytes);
+      for (int64_t row = 0; row < rows; row++) {
+        for (int64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(next + row * rows_.strides[i] + at, 0, 2);
+      }
+    }
+  }
+
   template <class Work>
   static void fold_quietly(const Fold& fold, Work work) { fold.reducer.quiet ? without_flags(work) : work(); }
 
@@ -117,6 +132,7 @@ class Reduction {
     for (int64_t row = 0; row < rows_.extent; row += rows) {
       const int64_t count = std::min(rows, rows_.extent - row);
       compute(row, 0, count, columns_.extent);
+      fetch_tile_behind(count, columns_.extent, true);
       for (size_t f = 0; f < folding_.folds.size(); ++f) fold_tile(f, row, count);
     }
   }
@@ -138,6 +154,7 @@ class Reduction {
   // One tile of a row; sums go to `partials` where given.
   void fold_piece(int64_t row, int64_t column, int64_t count, char* partials) {
     compute(row, column, 1, count);
+    fetch_tile_behind(1, count, false);
     for (size_t f = 0; f < folding_.folds.size(); ++f) {
       const Fold& fold = folding_.folds[f];
       if (partials && fold.reducer.partial_size) {
@@ -179,6 +196,7 @@ class Reduction {
       for (int64_t row = 0; row < rows_.extent; row += rows) {
         const int64_t count = std::min(rows, rows_.extent - row);
         compute(row, column, count, width);
+        fetch_tile_behind(count, width, true);
         for (size_t f = 0; f < folding_.folds.size(); ++f) accumulate_tile(f, row, column, count, width);
       }
     }
@@ -205,6 +223,7 @@ class Reduction {
   std::vector<int64_t> tile_rows_;
   const std::vector<char*>* plane_ = nullptr;
   bool direct_ = false;  // elements are folded where they stand in an input
+  bool fetches_ = false;
   int64_t tile_ = kTile;
   int64_t position_ = 0;
   FloatFlags reported_ = 0;
