@@ -38,6 +38,31 @@ def test_a_copy_and_the_part_that_is_computed_are_two_kernels() -> None:
     assert kernels(check(step, array("f8", 9, 9))) == 2
 
 
+def test_a_statement_isnt_cut_where_it_sees_an_earlier_one() -> None:
+    """Kernels end in front of it, not between the view that it changes and the change."""
+
+    def step(np: Any, ex: Any, ey: Any, hz: Any, number: Any) -> None:
+        ey[0, :] = number[2]
+        ey[1:, :] -= 0.5 * (hz[1:, :] - hz[:-1, :])
+        ex[:, 1:] -= 0.5 * (hz[:, 1:] - hz[:, :-1])
+        hz[:-1, :-1] -= 0.7 * (ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1])
+
+    compiled = check(step, *(array("f8", 30, 40) for _ in range(3)), array("f8", 5))
+    parts = [line.strip() for line in compiled.builder.text().splitlines() if "kernels n" in line]
+    assert parts == ["kernels n4 .. n25", "kernels n26 .. n41"]
+
+
+def test_what_is_large_is_needed_by_one_part_only() -> None:
+    def step(np: Any, x: Any, y: Any) -> Any:
+        x[:3] += 1.0
+        left = np.sqrt(y) * 2.0
+        first = left[:2] + y[:2]
+        return x * 3.0 + first.sum() + left.sum()
+
+    check(step, array("f8", 90), array("f8", 90))
+    check(step, *[array("f8", 91)] * 2, examples=[array("f8", 90), array("f8", 90)])
+
+
 def test_a_copy_is_read_before_it_is_written() -> None:
     def step(np: Any, u: Any, v: Any) -> Any:
         new = u.copy()

@@ -2,6 +2,7 @@
 #include "backends/native/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace evalframe::native {
 namespace {
@@ -76,6 +77,7 @@ class Planner {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
     }
     leave_fillings();
+    as_recorded_ = meaning_;
   }
 
   std::vector<Step> run() {
@@ -154,7 +156,11 @@ class Planner {
     for (const Operand operand : shapes_of(meaning)) late |= staged(operand, Stage::kLate);
     if (late && !all_exits_) return place_call(node);
     const bool early = writes(meaning) && staged(root(meaning.target), Stage::kKernel) && !is_map(owner(meaning.target));
-    if (late || early || !can_read(node)) close(node);
+    if (late || early) {
+      close(node);
+    } else if (const Write* const write = unreadable(node)) {
+      return begin_again(best_end(write->node + 1, node), node);
+    }
     for (int i = 0; i < meaning.count; i++) meaning.args[i] = meaning.sense == Sense::kView ? written(meaning.args[i]) : current(meaning.args[i]);
     if (writes(meaning)) {
       meaning.target = written(meaning.target);
@@ -203,17 +209,43 @@ class Planner {
     return operand;
   }
 
-  // Whether what the node reads isn't about to be written: a segment's writes come at its end.
-  bool can_read(int32_t node) const {
+  // What is about to write what the node reads: a segment's writes come at its end. None: it can be read.
+  const Write* unreadable(int32_t node) const {
     const Meaning& meaning = meaning_[node];
-    if (meaning.sense == Sense::kView && !meaning.may_copy && graph_.nodes[node].meta.kind == Kind::kArray) return true;
+    if (meaning.sense == Sense::kView && !meaning.may_copy && graph_.nodes[node].meta.kind == Kind::kArray) return nullptr;
     for (int i = 0; i < meaning.count; i++) {
-      if (!last_write(meaning.args[i])) continue;
-      const Operand value = current(meaning.args[i]);
-      if (value.space != Operand::Space::kNode || value.index != last_write(meaning.args[i])->node) return false;
-      if (meaning.sense == Sense::kView) return false;
+      const Write* const write = last_write(meaning.args[i]);
+      if (write && (meaning.sense == Sense::kView || current(meaning.args[i]) != Operand::node(write->node))) return write;
     }
-    return true;
+    return nullptr;
+  }
+
+  // Where the open segment ends best, from `first` to the node: where least of what it makes is needed behind it.
+  int32_t best_end(int32_t first, int32_t node) const {
+    int32_t best = node;
+    double least = std::numeric_limits<double>::infinity();
+    for (int32_t end = node; end >= first; end--) {
+      double needed = 0;
+      for (int32_t made = begin_; made < end; made++) {
+        if (stage_[made] != Stage::kKernel || last_use_[made] < end || meaning_[made].sense == Sense::kStore) continue;
+        needed += computes(meaning_[made].sense) && !writes(meaning_[made]) ? elements_of(graph_.nodes[made].meta) : 1;
+      }
+      if (needed < least) least = needed, best = end;
+    }
+    return best;
+  }
+
+  double elements_of(const graph::Meta& meta) const {
+    double elements = 1;
+    for (int axis = 0; axis < meta.rank; axis++) elements *= static_cast<double>(graph_.sizes[meta.shape + axis]);
+    return elements;
+  }
+
+  // Ends the open segment there, and places what was in it from there on, and the node, in another one.
+  void begin_again(int32_t end, int32_t node) {
+    for (int32_t again = end; again <= node; again++) meaning_[again] = as_recorded_[again], stage_[again] = Stage::kDone;
+    close(end);
+    for (int32_t again = end; again <= node; again++) place(again);
   }
 
   void place_call(int32_t node) {
@@ -393,7 +425,7 @@ class Planner {
   const Meanings& meanings_;
   const backends::ExitAt& exit_at_;
   const int32_t size_;
-  std::vector<Meaning> meaning_;
+  std::vector<Meaning> meaning_, as_recorded_;
   std::vector<Operand> root_;           // of each node's value, where it is an array
   std::vector<Write> writes_;           // of the open segment
   std::vector<int32_t> last_use_;       // by a node or, at the same number, by the exit before it
