@@ -415,6 +415,8 @@ def test_freed_memory_is_kept_unless_the_environment_says_otherwise(tmp_path: Pa
     kept = int(evalframe("run", "script.py", cwd=tmp_path).stdout)
     returned = int(evalframe("run", "script.py", cwd=tmp_path, **settings).stdout)
     assert 3 * kept < returned
+    (tmp_path / "script.py").write_text("import evalframe\n" + FAULTS.replace("def cum", "@evalframe.jit\ndef cum"))
+    assert 3 * int(run("script.py", cwd=tmp_path).stdout) < returned
 
 
 def test_time_saved_is_measured_against_plain_runs_of_the_same_calls() -> None:

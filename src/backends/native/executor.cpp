@@ -16,6 +16,7 @@
 #include "backends/native/machine/machine.h"
 #include "backends/native/native.h"
 #include "backends/native/run/leaves.h"
+#include "backends/native/run/result_memory.h"
 #include "backends/native/run/variant_run.h"
 #include "backends/node_call.h"
 #include "core/check.h"
@@ -108,6 +109,17 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
 }
 
+// Calls make several arrays before one goes: more than the C library keeps where each is freed when the next is made, as in a program.
+bool makes_large_arrays(const graph::Graph& graph) {
+  constexpr double kLarge = 128 << 10;  // bytes, from which on each has memory of the system's at first
+  const auto is_large = [&](const Node& node) {
+    double bytes = node.meta.kind == Kind::kArray && node.meta.dtype != DType::kNone ? graph::size_of(node.meta.dtype) : 0;
+    for (int axis = 0; axis < node.meta.rank; axis++) bytes *= static_cast<double>(graph.sizes[node.meta.shape + axis]);
+    return bytes >= kLarge;
+  };
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_large);
+}
+
 }  // namespace
 
 NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt exit_at, backends::Wishes wishes)
@@ -118,6 +130,7 @@ NativeExecutable::NativeExecutable(const graph::Graph& graph, backends::ExitAt e
     if (wishes.exact && is_elementary(meaning)) as_calls_.insert(static_cast<int32_t>(node));
     quiet_.push_back(graph.nodes[node].form != Form::kCall && (sense == Sense::kView || sense == Sense::kQuick));
   }
+  if (makes_large_arrays(graph)) keep_freed_memory();
   plan();
 }
 

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "backends/native/lower/numbers.h"
@@ -193,6 +194,8 @@ size_t most_kept_memory() {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
+  static bool keeps = false;
+  if (std::exchange(keeps, true)) return;
   for (const char* name : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"}) {
     if (std::getenv(name)) return;
   }
