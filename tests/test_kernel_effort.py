@@ -138,10 +138,10 @@ for name in ("compile_quickly", "compile_optimised", "compile_ir"):
     setattr(_llvm, name, lambda ir, plain=plain, name=name: made.append(name) or plain(ir))
 
 def one(x):
-    return np.sqrt(x * x + 0.125 * x) - x * 0.0625
+    return (np.sqrt(x * x + 0.125 * x) - x * 0.0625) * (x + 1.0) - (x * 0.5 - 1.0) * (x - 2.0) + 3.0 * x
 
 def other(x):
-    return np.sqrt(x * x + 0.125 * x) - x * 0.0625
+    return (np.sqrt(x * x + 0.125 * x) - x * 0.0625) * (x + 1.0) - (x * 0.5 - 1.0) * (x - 2.0) + 3.0 * x
 
 x = np.linspace(1, 2, 20_000)
 wanted = one(x)

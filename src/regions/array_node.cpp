@@ -46,6 +46,7 @@ class ArrayNode {
       case Sense::kReduce: return reduce();
       case Sense::kView: return view();
       case Sense::kStore: return store();
+      case Sense::kRolled:  // of graphs
       case Sense::kQuick:
       case Sense::kCall: break;
     }

@@ -17,12 +17,12 @@ constexpr int kMinNumbers = 16;
 
 bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kFill ||
-         sense == Sense::kReduce;
+         sense == Sense::kReduce || sense == Sense::kRolled;
 }
 
 // What NumPy does as fast.
 bool is_copy(const Meaning& meaning) {
-  return meaning.sense == Sense::kFill || (meaning.sense == Sense::kCast && meaning.loop == meaning.result);
+  return meaning.sense == Sense::kFill || meaning.sense == Sense::kRolled || (meaning.sense == Sense::kCast && meaning.loop == meaning.result);
 }
 
 // Writes into an array that was there before: a store, an operator in place, a ufunc with `out`.
@@ -185,7 +185,8 @@ class Planner {
   // Whether kernels make the array of the operand, all its elements alike.
   bool is_map(Operand operand) const {
     if (!staged(operand, Stage::kKernel) || graph_.nodes[operand.index].meta.kind != Kind::kArray) return false;
-    return computes(meaning_[operand.index].sense) && meaning_[operand.index].sense != Sense::kReduce;
+    const Sense sense = meaning_[operand.index].sense;
+    return computes(sense) && sense != Sense::kReduce && sense != Sense::kRolled;
   }
 
   const Write* last_write(Operand operand) const {

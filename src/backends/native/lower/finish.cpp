@@ -12,6 +12,7 @@ void Lowering::finish(int k) {
   add_outputs(k);
   number_values(building, plan);
   if (!plan.hole.empty()) plan.copied = copied_inputs(plan.kernel);
+  plan.rolled = building.rolled;
   plan.space = canonical(building.space);
   if (plan.space.empty()) {
     plan.space.push_back(constant(1));

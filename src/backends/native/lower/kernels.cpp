@@ -43,10 +43,12 @@ int Lowering::broadcast_dimension(const std::vector<Value>& operands, size_t fro
 Box Lowering::spread(const Value& value, const std::vector<int>& space) const {
   Box box = value.box;
   box.axes.assign(space.size(), Axis{});
+  if (!box.rolls.empty()) box.rolls.assign(space.size(), -1);
   const size_t missing = space.size() - value.dims.size();
   for (size_t i = 0; i < value.dims.size(); i++) {
     const bool stretched = find(value.dims[i]) != find(space[missing + i]);
     if (!stretched) box.axes[missing + i] = value.box.axes[i];
+    if (!stretched && !value.box.rolls.empty()) box.rolls[missing + i] = value.box.rolls[i];
   }
   box.dims.clear();
   return box;
@@ -123,6 +125,8 @@ bool Lowering::fits(int k, const std::vector<Value>& operands, const std::vector
   const Kernel& body = variant_.kernels[k].kernel;
   if (kernel.alone || kernel.copies || canonical(kernel.space) != space) return false;
   if (reduced && body.reduced && body.reduced != reduced) return false;
+  const bool rolled = kernel.rolled || std::any_of(operands.begin(), operands.end(), [](const Value& value) { return !value.box.rolls.empty(); });
+  if (rolled && (reduced || body.reduced)) return false;
   if (body.ops.size() > kMaxOperations || kernel.inputs.size() + body.outputs.size() > kMaxPorts) return false;
   bool flat = kernel.flat;
   for (const Value& value : operands) flat &= value.box.storage < 0 ? whole(value, space) : is_flat(value, space);
@@ -177,6 +181,7 @@ int Lowering::input(int k, Value& value) {
     if (kernel.inputs[i].dtype == value.dtype && same_box(kernel.inputs[i].box, box)) return input_number(i);
   }
   kernel.flat &= is_flat(value, kernel.space);
+  kernel.rolled |= !box.rolls.empty();
   Value entry;
   entry.dtype = value.dtype;
   entry.dims = value.dims;
@@ -190,7 +195,7 @@ bool Lowering::same_box(const Box& a, const Box& b) {
   auto same_offset = [](const Offset& x, const Offset& y) {
     return x.symbol == y.symbol && x.axis == y.axis && x.step == y.step && x.times == y.times;
   };
-  return a.storage == b.storage && std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(), same_axis) &&
+  return a.storage == b.storage && a.rolls == b.rolls && std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(), same_axis) &&
          std::equal(a.offsets.begin(), a.offsets.end(), b.offsets.begin(), b.offsets.end(), same_offset);
 }
 

@@ -47,6 +47,7 @@ void Lowering::lower_node(int32_t node) {
     case Sense::kMap: case Sense::kWhere: case Sense::kClip: case Sense::kCast: lower_map(node, meaning); break;
     case Sense::kFill: lower_fill(node, meaning); break;
     case Sense::kReduce: lower_reduce(node, meaning); break;
+    case Sense::kRolled: lower_rolled(node, meaning); break;
     case Sense::kView: lower_view(node, meaning); break;
     case Sense::kStore: return lower_store(node, meaning);
     case Sense::kQuick: case Sense::kCall: return;
@@ -56,6 +57,7 @@ void Lowering::lower_node(int32_t node) {
 
 void Lowering::keep(int32_t node) {
   Value& value = value_at(node);
+  if (!value.box.rolls.empty()) value = unrolled(std::move(value));
   if (value.kernel < 0) throw Unsupported();
   store(value);
   int32_t& owner = variant_.storages[value.box.storage].node;

@@ -23,6 +23,7 @@ struct Symbol {
     kLess,         // symbol a less `start`; the run is refused if nothing is left
     kQuotient,     // symbol a by symbol b; the run is refused if something is left
     kSeveral,      // symbol a; the run is refused if it is one
+    kRolled,       // how far what is in a dimension of size symbol a is moved, by `start` or symbol b, counted upwards, and by symbol c, if any, before
   } kind;
   int a = -1, b = -1;
   int64_t start = IndexItem::kAbsent, stop = IndexItem::kAbsent, step = 1;
@@ -52,6 +53,7 @@ struct Box {
   std::vector<Axis> axes;
   std::vector<Offset> offsets;
   bool complete = false;  // all elements of the storage, in C order
+  std::vector<int> rolls = {};  // symbols: how far what is seen in each dimension is moved round, -1: it isn't; none: in no dimension
 };
 
 // An array of the segment seen in another shape: whether NumPy copies depends on the strides of each run.
@@ -105,6 +107,7 @@ struct KernelPlan {
   std::vector<int> copied;  // where there is such a part: for each output, the input that it is a copy of; none: it isn't all copies
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
   std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
+  bool rolled = false;       // some input is: it is run in the parts of the space in which that stands one behind the other
   bool commits = false;      // writes into an array that was there: run when nothing can go wrong any more
 };
 

@@ -60,6 +60,7 @@ struct Building {
   bool flat = true;         // every operand is a contiguous storage of the whole space, or a scalar
   bool keep_flat = false;   // and must stay so
   bool alone = false;       // takes in nothing more
+  bool rolled = false;      // some input is, which kernels that reduce can't have
 };
 
 // What a kernel writes.
@@ -107,6 +108,7 @@ class Lowering {
   bool inside(Operand operand) const;
   Value& value_at(int32_t node);
   Value value_of(Operand operand, DType loop);
+  Value element_of(Operand operand, DType loop);
   static Value as_read(Value value);
   void remember(Operand operand, const Value& value);
   Value in_memory(Operand operand, Value value);
@@ -146,6 +148,10 @@ class Lowering {
   void lower_fill(int32_t node, const Meaning& meaning);
   int body(int k, const Meaning& meaning, const std::vector<int>& numbers);
   int clip(int k, const Meaning& meaning, const std::vector<int>& numbers, const std::vector<Value>& operands);
+
+  // rolls.cpp
+  void lower_rolled(int32_t node, const Meaning& meaning);
+  Value unrolled(Value value);
 
   // lower_reductions.cpp
   static bool order_shows(ReduceOp reduce, DType dtype);

@@ -7,7 +7,8 @@ namespace evalframe::native::lowering {
 
 void Lowering::lower_map(int32_t node, const Meaning& meaning) {
   std::vector<Value> operands;
-  for (int i = 0; i < meaning.count; i++) operands.push_back(value_of(meaning.args[i], meaning.loop));
+  const bool is_seen = meaning.flattened || !meaning.order.empty();
+  for (int i = 0; i < meaning.count; i++) operands.push_back(i == 0 && is_seen ? value_of(meaning.args[i], meaning.loop) : element_of(meaning.args[i], meaning.loop));
   if (meaning.flattened) operands[0] = flattened(node, meaning, std::move(operands[0]));
   if (!meaning.order.empty()) operands[0] = view_of(in_memory(meaning.args[0], std::move(operands[0])), meaning);
   std::vector<int> space = broadcast(operands);

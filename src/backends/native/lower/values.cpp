@@ -160,7 +160,15 @@ bool Lowering::inside(Operand operand) const {
 
 Value& Lowering::value_at(int32_t node) { return values_[node - segment_.begin]; }
 
+// An operand that is to stand somewhere, element by element.
 Value Lowering::value_of(Operand operand, DType loop) {
+  Value value = element_of(operand, loop);
+  if (value.box.rolls.empty()) return value;
+  return value_at(operand.index) = unrolled(std::move(value));
+}
+
+// One of which each element is read, which may be rolled.
+Value Lowering::element_of(Operand operand, DType loop) {
   const Meta& meta = meanings_.meta(operand);
   if (inside(operand) && value_at(operand.index).dtype != DType::kNone) return as_read(value_at(operand.index));
   if (meta.kind == Kind::kNumpyScalar) return scalar({operand, -1, meta.dtype});

@@ -136,6 +136,12 @@ bool has_order_of(const Variant& variant, const LeafShape* shapes, const int64_t
          std::all_of(variant.summed.begin(), variant.summed.end(), in_one_piece);
 }
 
+// From 0 to the size less one; 0 for nothing.
+static int64_t rolled(const Symbol& symbol, const int64_t* values) {
+  const int64_t size = values[symbol.a], by = symbol.b >= 0 ? values[symbol.b] : symbol.start, before = symbol.c >= 0 ? values[symbol.c] : 0;
+  return size > 0 ? (by % size + size + before) % size : 0;
+}
+
 bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64_t* values) {
   for (size_t i = 0; i < symbols.size(); i++) {
     const Symbol& symbol = symbols[i];
@@ -167,6 +173,9 @@ bool evaluate(const std::vector<Symbol>& symbols, const LeafShape* shapes, int64
       case Symbol::Kind::kSeveral:
         values[i] = values[symbol.a];
         if (values[i] == 1) return false;
+        break;
+      case Symbol::Kind::kRolled:
+        values[i] = rolled(symbol, values);
         break;
     }
   }

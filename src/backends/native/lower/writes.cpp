@@ -23,7 +23,7 @@ Value Lowering::target_of(Operand operand, DType dtype) {
 
 // Whether a node copies a leaf, or a part of one, for the segment to write into.
 bool Lowering::is_written_copy(int32_t node, const Meaning& meaning, const Value& from) const {
-  if (meaning.sense != Sense::kCast || meaning.loop != meaning.result || from.kernel >= 0) return false;
+  if (meaning.sense != Sense::kCast || meaning.loop != meaning.result || from.kernel >= 0 || !from.box.rolls.empty()) return false;
   return variant_.storages[from.box.storage].kind == Storage::Kind::kLeaf && is_written(node);
 }
 

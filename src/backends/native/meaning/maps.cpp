@@ -198,4 +198,33 @@ Meaning Meanings::outer(const Node& node) const {
   return meaning;
 }
 
+// Loops have their own way to roll what is in their caches.
+Meaning Meanings::roll(const Node& node) const {
+  Arguments arguments{graph_, node};
+  const Operand array = arguments.get(0, "a"), by = arguments.get(1, "shift"), axis = arguments.get(2, "axis");
+  const Meta& known = meta(array);
+  if (reader_ == Reader::kLoop || !by || !arguments.all_known() || known.kind != Kind::kArray || !is_typed(known) || known.rank < 1) return {};
+  if (node.meta.kind != Kind::kArray || node.meta.dtype != known.dtype || node.meta.rank != known.rank) return {};
+  std::vector<int> axes;
+  // Without an axis, all elements move, in C order.
+  if (!axis || constant(axis) == Py_None) axes.resize(known.rank == 1);
+  else if (!read_axis_list(axis, known.rank, axes)) return {};
+  if (axes.empty()) return {};
+  Meaning meaning;
+  meaning.items.assign(static_cast<size_t>(known.rank), {.kind = IndexItem::Kind::kInteger, .start = 0});
+  PyObject* const several = constant(by) && PyTuple_CheckExact(constant(by)) ? constant(by) : nullptr;
+  if (several && PyTuple_GET_SIZE(several) != static_cast<Py_ssize_t>(axes.size())) return {};
+  for (size_t i = 0; i < axes.size(); i++) {
+    IndexItem& item = meaning.items[static_cast<size_t>(axes[i])];
+    item.start = IndexItem::kAbsent;
+    const bool is_read = several ? read_int(PyTuple_GET_ITEM(several, static_cast<Py_ssize_t>(i)), item.start) : read_bound(by, item.start, item.start_at);
+    if (!is_read || (item.start == IndexItem::kAbsent && !item.start_at)) return {};
+  }
+  meaning.sense = Sense::kRolled;
+  meaning.args[0] = array;
+  meaning.count = 1;
+  meaning.loop = meaning.result = known.dtype;
+  return meaning;
+}
+
 }  // namespace evalframe::native

@@ -127,6 +127,7 @@ Meaning Meanings::call(const Node& node) const {
     case Function::kFill: return fill(node, known->filling);
     case Function::kRound: return round(node);
     case Function::kOuter: return outer(node);
+    case Function::kRoll: return roll(node);
     case Function::kView: return view(node, known->view);
   }
   return {};

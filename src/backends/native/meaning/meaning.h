@@ -18,6 +18,7 @@ enum class Sense : uint8_t {
   kCast,    // args[0] as dtype, a new array; a copy, if it has that dtype
   kFill,    // a new array of `shape` that is args[0] everywhere
   kReduce,  // args[0] reduced over `axes`
+  kRolled,  // args[0] with what is in each axis moved round, by as many as the int `items` says: a new array
   kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
   kStore,   // args[0] is written into the part `items` of `target`
   kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
@@ -117,6 +118,7 @@ class Meanings {
   Meaning cast(const Node& node) const;
   Meaning round(const Node& node) const;
   Meaning outer(const Node& node) const;
+  Meaning roll(const Node& node) const;
   Meaning fill(const Node& node, Filling filling) const;
   Meaning view(const Node& node, View view) const;
   bool read_view(const Node& node, View view, Meaning& meaning) const;

@@ -63,7 +63,11 @@ bool VariantRun::place(PyObject* const* leaves, char* scalars, const graph::Grap
 
 void VariantRun::prepare() {
   size_t most = 0;
-  for (const KernelPlan& plan : variant_.kernels) most += std::max<size_t>(1, 2 * plan.hole.size());
+  for (const KernelPlan& plan : variant_.kernels) {
+    size_t parts = std::max<size_t>(1, 2 * plan.hole.size());
+    for (int d = 0; plan.rolled && d < plan.kernel.rank; d++) parts *= borders_along(plan, d).size() - 1;
+    most += parts;
+  }
   calls_ = end_ = scope_.take<KernelCall>(most);
   ends_ = scope_.take<int>(variant_.kernels.size());
   for (size_t k = 0; k < variant_.kernels.size(); k++) {
@@ -106,6 +110,7 @@ void VariantRun::find_operands(const KernelPlan& plan, KernelCall& call) {
 }
 
 void VariantRun::add_calls(const KernelPlan& plan, const KernelCall& whole) {
+  if (plan.rolled) return add_parts(plan, whole);
   if (plan.hole.empty()) {
     *end_++ = whole;
     return;
@@ -119,6 +124,41 @@ void VariantRun::add_calls(const KernelPlan& plan, const KernelCall& whole) {
     add_slab(plan, whole, i, 0, first[i]);
     add_slab(plan, whole, i, last[i], whole.extents[i]);
   }
+}
+
+void VariantRun::add_parts(const KernelPlan& plan, const KernelCall& whole) {
+  const size_t rank = static_cast<size_t>(plan.kernel.rank);
+  std::vector<std::vector<int64_t>> borders;
+  for (size_t d = 0; d < rank; d++) borders.push_back(borders_along(plan, static_cast<int>(d)));
+  std::vector<size_t> part(rank, 0);
+  for (size_t d = 0; d < rank;) {
+    int64_t* const extents = scope_.take<int64_t>(rank);
+    KernelOperand* const operands = scope_.take<KernelOperand>(plan.ports.size());
+    std::copy_n(whole.operands, plan.ports.size(), operands);
+    for (size_t i = 0; i < rank; i++) {
+      const int64_t begin = borders[i][part[i]];
+      extents[i] = borders[i][part[i] + 1] - begin;
+      for (size_t p = 0; p < plan.ports.size(); p++) {
+        const std::vector<int>& rolls = plan.ports[p].rolls;
+        const int64_t from = begin - (rolls.empty() || rolls[i] < 0 ? 0 : symbols_[rolls[i]]);
+        operands[p].data += (from < 0 ? from + whole.extents[i] : from) * operands[p].strides[i];
+      }
+    }
+    // Before anything runs: what has run of a kernel can't be told from all of it.
+    plan.compiled->make_ready(extents, operands);
+    *end_++ = {whole.kernel, extents, operands, whole.scratch};
+    for (d = 0; d < rank && ++part[d] + 1 == borders[d].size(); d++) part[d] = 0;
+  }
+}
+
+std::vector<int64_t> VariantRun::borders_along(const KernelPlan& plan, int d) const {
+  std::vector<int64_t> borders{0, symbols_[plan.space[static_cast<size_t>(d)]]};
+  for (const Box& port : plan.ports) {
+    if (!port.rolls.empty() && port.rolls[static_cast<size_t>(d)] >= 0) borders.push_back(symbols_[port.rolls[static_cast<size_t>(d)]]);
+  }
+  std::sort(borders.begin(), borders.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  return borders;
 }
 
 void VariantRun::add_borders(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last) {

@@ -55,6 +55,10 @@ class VariantRun {
   void find_operands(const KernelPlan& plan, KernelCall& call);
   // A kernel's call, or what is left of it around a part that needn't be written.
   void add_calls(const KernelPlan& plan, const KernelCall& whole);
+  // Its calls for the parts in which all that is rolled stands one behind the other.
+  void add_parts(const KernelPlan& plan, const KernelCall& whole);
+  // Where such parts begin and end along a dimension.
+  std::vector<int64_t> borders_along(const KernelPlan& plan, int d) const;
   // What is around the part will be copied.
   void add_borders(const KernelPlan& plan, const KernelCall& call, const int64_t* first, const int64_t* last);
   // They go into memory that is new, so that nothing is lost if no kernel runs.
