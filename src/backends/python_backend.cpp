@@ -793,4 +793,14 @@ std::unique_ptr<Executable> make_torch(const Graph& graph, ExitAt exit_at, Borro
   return made;
 }
 
+bool may_be_in_body(const Graph& graph, const Node& node, int32_t begin) { return !acts_on_tensors(graph, node) || writes_into_new(graph, node, begin); }
+
+Ref tell_body(const Graph& graph, const std::vector<int32_t>& nodes, const std::vector<Operand>& inputs, const std::vector<int32_t>& outputs) {
+  const std::vector<Effect> effects = torch_effects_of(graph);
+  const bool plain = std::ranges::all_of(nodes, [&](int32_t node) { return effects[static_cast<size_t>(node)] == Effect::kPure || effects[static_cast<size_t>(node)] == Effect::kDerived; });
+  if (!plain) return Ref();
+  const Stretch stretch{.begin = outputs.front(), .end = outputs.back() + 1, .inputs = inputs, .outputs = outputs};
+  return Teller(graph, stretch, nodes).tell();
+}
+
 }  // namespace evalframe::backends

@@ -16,4 +16,8 @@ std::unique_ptr<Executable> make_python(const graph::Graph& graph, ExitAt exit_a
 std::unique_ptr<Executable> make_torch(const graph::Graph& graph, ExitAt exit_at, Borrowed backend, const std::vector<Ref>& examples,
                                        bool records_gradients);
 
+// Of what torch's higher-order operators call: recorder::OfBodies.
+bool may_be_in_body(const graph::Graph& graph, const graph::Node& node, int32_t begin);
+Ref tell_body(const graph::Graph& graph, const std::vector<int32_t>& nodes, const std::vector<graph::Operand>& inputs, const std::vector<int32_t>& outputs);
+
 }  // namespace evalframe::backends

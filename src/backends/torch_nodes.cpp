@@ -41,6 +41,7 @@ constexpr Condition kConditions[] = {
     {"scaled_dot_product_attention", "dropout_p", 4, false},
     {"dropout", "training", 2, true},
     {"batch_norm", "training", 5, false},
+    {"multi_head_attention_forward", "training", 13, true},
 };
 
 // The argument of that name; null: there is none.

@@ -4,6 +4,7 @@
 
 #include "cpython/classes.h"
 #include "frontends/torch/autograd.h"
+#include "frontends/torch/bodies.h"
 #include "frontends/torch/checkpoints.h"
 #include "frontends/torch/modules.h"
 #include "module/bindings.h"
@@ -36,6 +37,13 @@ void bind_stand_ins(nb::module_& module) {
   module.attr("has_tied_tensors") = nb::borrow(torch::has_tied_tensors());
   module.attr("follows_checkpoint") = nb::borrow(torch::follows_checkpoint());
   module.attr("end_checkpoint") = nb::borrow(torch::end_checkpoint());
+  module.attr("begin_body") = nb::borrow(torch::begin_body());
+  module.attr("end_body") = nb::borrow(torch::end_body());
+  module.attr("body_input") = nb::borrow(torch::body_input());
+  module.attr("take_bodies") = nb::borrow(torch::take_bodies());
+  module.attr("call_operator") = nb::borrow(torch::call_operator());
+  module.attr("follows_body") = nb::borrow(torch::follows_body());
+  module.attr("BodyLeft") = nb::borrow(torch::body_left());
   module.attr("places_in_order") = nb::borrow(recorder::places_in_order());
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
   module.attr("group") = nb::borrow(recorder::group_of_lazies());

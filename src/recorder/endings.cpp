@@ -115,7 +115,7 @@ int Recorder::traverse_passing(visitproc visit, void* arg) const {
     for (const Rest::Candidate& candidate : frame.rest->candidates) Py_VISIT(candidate.function.get());
   }
   Py_VISIT(passed_down_object_.get());
-  return 0;
+  return bodies_.traverse(visit, arg);
 }
 
 int Recorder::traverse(visitproc visit, void* arg) const {

@@ -209,7 +209,13 @@ static uint64_t bits_of(const std::vector<uint8_t>& varies) {
   return bits;
 }
 
-Operand Recorder::operand(uint32_t index, Borrowed borrowed) {
+Operand Recorder::operand(uint32_t index, Borrowed object) {
+  const Operand found = operand_of(index, object);
+  if (bodies_.any()) bodies_.see(found, index, object.get());
+  return found;
+}
+
+Operand Recorder::operand_of(uint32_t index, Borrowed borrowed) {
   const Value value = recording_->values[index];
   PyObject* object = borrowed.get();
   switch (value.kind) {

@@ -176,7 +176,7 @@ const Plan* Recorder::quick_plan(const Activation& frame) {
   // What moves isn't looked into: under which label it is known is asked where it is.
   if (present.moves) return present.moves(site) ? &kMoves : nullptr;
   const bool is_known_once = outers_.empty() && appended_.empty();
-  return is_known_once && !globals() && present.operates(site, operation_) ? &operation_ : nullptr;
+  return is_known_once && !bodies_.any() && !globals() && present.operates(site, operation_) ? &operation_ : nullptr;
 }
 
 Plan Recorder::before(const Activation& frame) {
@@ -191,6 +191,29 @@ Plan Recorder::before(const Activation& frame) {
   return plan_for({*this, frame, instruction, mark_.depth});
 }
 
+// Whether what the plan would do is seen by nobody but the function of a body that runs.
+bool Recorder::is_of_body_alone(const Site& site, const Plan& plan) {
+  using enum bytecode::Op;
+  const bytecode::Op op = site.instruction.op;
+  const Bodies::Begin& begin = bodies_.innermost();
+  const auto is_outer = [&](uint32_t label) { return label && label < begin.values; };
+  if (plan.extended || plan.acts || is_outer(plan.changed) || is_outer(plan.consumed) || is_outer(plan.replayed) || (plan.stored_name && (!plan.stored_owner || is_outer(plan.stored_owner)))) return false;
+  if (op == STORE_GLOBAL || op == DELETE_GLOBAL || ((op == STORE_DEREF || op == DELETE_DEREF) && is_outer(label(site.instruction.arg)))) return false;
+  if (plan.kind != Plan::Kind::kNode) return true;
+  graph::Graph& graph = recording_->graph;
+  const size_t operands = graph.operands.size(), constants = graph.constants.size();
+  graph::Node node{.form = plan.form, .code = plan.code, .keywords = plan.keywords, .operands = static_cast<uint32_t>(operands), .count = static_cast<uint32_t>(plan.operands.size())};
+  node.callable = static_cast<int32_t>(constants), node.keyword_names = static_cast<int32_t>(constants + 1);
+  node.meta.kind = Kind::kTensor;
+  graph.operands.insert(graph.operands.end(), plan.operands.begin(), plan.operands.end());
+  graph.constants.push_back(Ref::borrow(plan.callable ? plan.callable.get() : Py_None));
+  graph.constants.push_back(Ref::borrow(plan.keyword_names ? plan.keyword_names.get() : Py_None));
+  const bool may_hold = purpose_.bodies && purpose_.bodies->may_hold(graph, node, begin.nodes);
+  graph.operands.resize(operands);
+  graph.constants.resize(constants);
+  return may_hold;
+}
+
 // Made where the caller has it: plans are large.
 Plan Recorder::plan_for(const Site& site) {
   AsContents operands(site);
@@ -202,6 +225,8 @@ Plan Recorder::plan_for(const Site& site) {
     plan = plan_break(Break::kException, "in a class body");
   } else if (held_ && reads_under_lock(site, plan)) {
     plan = plan_break(Break::kUnknownObject, "what others may change, under a lock");
+  } else if (plan.kind != Plan::Kind::kBreak && is_in_body() && !is_of_body_alone(site, plan)) {
+    plan = plan_break(Break::kOperator, "one changes what is around it, or draws random numbers" + (plan.callable ? ": " + callable_name(plan.callable.get()) : std::string()));
   }
   return plan;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "evaluator/activation.h"
+#include "recorder/bodies.h"
 #include "recorder/counts.h"
 #include "recorder/purpose.h"
 #include "recorder/recording.h"
@@ -495,6 +496,11 @@ class Recorder {
   bool is_number(uint32_t value, Borrowed object) const;
   // May the value be treated as a constant? Sources of immutable type get an equality guard.
   bool known(uint32_t value, Borrowed object);
+  // The functions of torch's operators that are followed.
+  Bodies& bodies() { return bodies_; }
+  // Whether one of them runs.
+  bool is_in_body() const { return bodies_.is_within(frames_.size()); }
+  void begin_body(PyObject* function) { bodies_.begin({static_cast<int32_t>(recording_->graph.nodes.size()), static_cast<uint32_t>(recording_->values.size()), frames_.size()}, function); }
   // A node's operand for the value; guards what a node needs to know of it. kNone: it can't be one.
   graph::Operand operand(uint32_t value, Borrowed object);
   // An array, a NumPy scalar, or a number or tuple that only the graph knows.
@@ -545,6 +551,8 @@ class Recorder {
     int32_t depth = 0;  // where it waits
   };
   uint32_t fixed_result(PyObject* object);
+  graph::Operand operand_of(uint32_t index, Borrowed object);
+  bool is_of_body_alone(const Site& site, const Plan& plan);
   bool is_hidden(size_t frame) const;
   // The frame that has called this one, and is seen; -1: none.
   int32_t visible_caller(size_t frame) const;
@@ -587,6 +595,7 @@ class Recorder {
   int32_t kept_slots_ = 0;  // those below are generators', or belong to frames further out
   size_t nodes_before_ = 0;  // the present instruction
   uint64_t bytecodes_at_node_ = 0;
+  Bodies bodies_;
   Plan operation_;           // the last that Rule::operates has filled
   std::vector<uint32_t> labels_;
   Mark mark_{};              // of the present instruction

@@ -257,6 +257,7 @@ struct Recording {
   Break why = Break::kInstruction;
   std::string why_detail;   // what it was about: the callable, the type
   bool is_barren = false;   // it ends in a call of which nothing comes
+  bool leaves_bodies = false;  // it ends in the midst of what torch's higher-order operators call
   Ref awaited;              // the name of a module that isn't loaded yet, in front of whose import it ends
   uint64_t bytecodes = 0;
   bool records_gradients = false;  // torch does, at the start

@@ -6,6 +6,7 @@
 
 #include "cpython/codec.h"
 #include "cpython/variables.h"
+#include "backends/python_backend.h"
 #include "frontends/torch/checkpoints.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/imports.h"
@@ -267,11 +268,12 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   // Its own: other threads may add to the entries' meanwhile.
   const guards::Paths varying = entries.varying;
   const recorder::Codes barren = barren_;
-  const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling, .barren = is_tried() ? &barren : nullptr};
+  static constexpr recorder::OfBodies kBodies{backends::may_be_in_body, backends::tell_body};
+  const recorder::Purpose purpose{.keep_inputs = static_cast<bool>(settings_.custom), .fixes_numbers = settings_.is_torch(), .compiling = settings_.compiling, .bodies = settings_.is_torch() ? &kBodies : nullptr, .barren = is_tried() ? &barren : nullptr};
   const size_t long_loops = long_loops_.size(), checkpoints = torch::open_checkpoints();
   torch::forget_checkpoints();
   const Ended ended = run.chain.record(varying, run.result, recording, past_exception, purpose, is_tried() ? &long_loops_ : nullptr);
-  const bool drops = drop_for_checkpoints(*recording);
+  const bool drops = drop_for_checkpoints(*recording) || recording->leaves_bodies;
   torch::forget_checkpoints();
   if (drops) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn

@@ -111,6 +111,7 @@ class Chain {
   Ended close_let_go(Live& live, recorder::Recorder& recorder, std::vector<recorder::Unfinished> held, bytecode::Op last, Ref& result, bool& stepped_past_exception);
   Ended pass_on(Live& live, recorder::Recorder& recorder, bool known, evaluator::Event event, Place from, Ref& result, bool& stepped_past_exception);
   Ended return_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
+  Ended leave_bodies(Live& live, recorder::Recorder& recorder, Ended ended, Ref& result);
   Ended unwind_recorded(Live& live, recorder::Recorder& recorder, Ref& result, bool& stepped_past_exception);
   Ended step_recorded(Live& live, recorder::Recorder& recorder, const recorder::Plan& plan, Ref& result, bool& stepped_past_exception,
                       std::vector<recorder::Unfinished>* held = nullptr);

@@ -9,6 +9,7 @@
 #include "cpython/generators.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
+#include "frontends/torch/bodies.h"
 #include "recorder/recorder.h"
 #include "runtime/bind_followed.h"
 #include "runtime/chain.h"
@@ -200,6 +201,15 @@ Ended Chain::unwind_recorded(Live& live, Recorder& recorder, Ref& result, bool& 
   recorder.stop(Break::kException);
   stepped_past_exception = true;
   return finish_inner(live, Ref(), result);
+}
+
+// The recording ends in a function that one of torch's operators is given: it may be one that nobody was to call, and goes no further.
+Ended Chain::leave_bodies(Live& live, Recorder& recorder, Ended ended, Ref& result) {
+  const recorder::Recording& recording = recorder.recorded();
+  recorder.bodies().give_up(recording.why == Break::kOperator ? recording.why_detail : reason(recording.why) + (recording.why_detail.empty() ? "" : ": " + recording.why_detail));
+  if (ended != Ended::kRunning || !recorder.bodies().is_within(live.size()) || !live.back().at_boundary()) return ended;
+  cpython::set_raised(Ref::steal(PyObject_CallNoArgs(torch::body_left())));
+  return live.back().throw_in() == Event::kRaised ? finish_inner(live, Ref(), result) : ended;
 }
 
 // Runs the instruction that the plan is for, and tells the recorder what became of it. held: what the frame lets go where the instruction
@@ -394,8 +404,11 @@ Ended Chain::record(const guards::Paths& varying, Ref& result, std::unique_ptr<r
       ended = step(plan);
     }
   }
+  const bool leaves_bodies = recorder.bodies().any();
+  if (leaves_bodies) ended = leave_bodies(live, recorder, ended, result);
   live.end();
   recording = recorder.finish();
+  recording->leaves_bodies = leaves_bodies;
   recording->seconds = watch.seconds();
   return ended;
 }

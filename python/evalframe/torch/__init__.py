@@ -14,12 +14,14 @@ if find_spec("torch") is None:
 
 from evalframe import _core
 from evalframe.torch.compiling import CompiledModule, compile, enabled, explain, graph_modules
+from evalframe.torch.higher_order import add_operators
 from evalframe.torch.modules import watch_modules
 from evalframe.torch.operators import watch_operators
 from evalframe.torch.stand_ins import add_stand_ins
 
 _core.watch_torch()
 add_stand_ins()
+add_operators()
 watch_operators()
 watch_modules()
 

@@ -59,6 +59,18 @@ def _takes_dtypes(row: Any) -> bool:
     return row[0] == "call" and getattr(row[2], "__module__", None) not in ("builtins", "_operator")
 
 
+class OfModules:
+    """An operator as graphs call it: with modules in the place of functions."""
+
+    def __init__(self, operator: Any) -> None:
+        self.operator = operator
+        self.__name__ = operator.__name__
+        self.__module__ = __name__
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.operator(*arguments)
+
+
 def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
     """The graph of what the core tells of it, and what has to equal a constant in it: checks of sizes."""
     _, input_rows, rows, output_rows = stretch.told
@@ -73,6 +85,11 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
     built.add(0, len(rows))
     graph.output(tuple(built.values[index] for index in output_rows))
     return graph, built.checks
+
+
+def has_bodies(graph: fx.Graph) -> bool:
+    """Whether there are operators that call modules of their own."""
+    return any(node.op == "get_attr" and "module" in node.meta for node in graph.nodes)
 
 
 def _alone(example: Any) -> Any:
@@ -107,8 +124,16 @@ class _Rows:
 
     def value(self, space: str, at: Any) -> Any:
         if space == "c":
+            if isinstance(at, fx.GraphModule):
+                return self._body(at)
             return _DTYPES.get(at, at) if isinstance(at, type) else at
         return self._inputs[at] if space == "i" else self.values[at]
+
+    def _body(self, module: fx.GraphModule) -> fx.Node:
+        """What an operator calls is an attribute of its graph's module."""
+        node = _attribute(self._graph, module.meta["name"])
+        node.meta["module"] = module
+        return node
 
     def _add_row(self, index: int) -> None:
         form, code, callable_, keywords, operand_rows, (kind, _, _), origin = self._rows[index]
@@ -281,6 +306,8 @@ def _node(
     method = _method_name(callable_, getattr(callable_, "__name__", ""))
     if method is not None:
         return _made(graph, "call_method", method, operands[:positional], kwargs)
+    if type(callable_) is OfModules:
+        callable_ = callable_.operator
     return _made(graph, "call_function", callable_, operands[:positional], named(callable_, kwargs, device))
 
 
@@ -338,7 +365,7 @@ def graph_module(graph: fx.Graph, runs: bool = True, attributes: dict[str, Any] 
     for node in reversed(graph.nodes):
         if not node.users and (node.meta.get("part") or node.meta.get("fact")):
             graph.erase_node(node)
-    modules = {node.target: node.meta["module"] for node in graph.nodes if node.op == "call_module"}
+    modules = {node.target: node.meta["module"] for node in graph.nodes if "module" in node.meta}
     root = (attributes or {}) | modules or _EMPTY
     return fx.GraphModule(root, graph) if runs else _LazyGraphModule(root, graph)
 

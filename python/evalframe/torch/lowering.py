@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from evalframe import _core
 from evalframe.torch.default_device import set_aside
-from evalframe.torch.graphs import graph_module, graph_of, has_classes
+from evalframe.torch.graphs import graph_module, graph_of, has_bodies, has_classes
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, unwarned, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.torch.writes import apart, separated, take_given_back, with_given_back
@@ -94,7 +94,12 @@ class Lowering:
 
     def _for_these(self, stretch: Stretch, inputs: Sequence[Any]) -> Callable[..., Any]:
         alone = separated(inputs) if stretch.writes else inputs
-        return self._compiled(stretch, graph_of(stretch, inputs)[0], inputs, alone)
+        graph, _ = graph_of(stretch, inputs)
+        if not has_bodies(graph):
+            return self._compiled(stretch, graph, inputs, alone)
+        symbolic = Symbolic(alone, None)  # loops give numbers that nobody knows
+        with symbolic.tracing():
+            return self._compiled(stretch, graph, inputs, symbolic.inputs)
 
     def _for_sizes(self, stretch: Stretch, inputs: Sequence[Any]) -> tuple[Guard, Callable[..., Any]]:
         alone = separated(inputs) if stretch.writes else inputs
@@ -104,7 +109,7 @@ class Lowering:
         return symbolic.guard(), with_sizes(function, symbolic.sizes)
 
     def _module(self, stretch: Stretch, graph: fx.Graph, inputs: Sequence[Any], runs: bool = True) -> fx.GraphModule:
-        kept = (node for node in graph.nodes if node.op == "get_attr")
+        kept = (node for node in graph.nodes if node.op == "get_attr" and "module" not in node.meta)
         values = (value for index, value in enumerate(inputs) if index in stretch.kept)
         attributes = {node.target: value for node, value in zip(kept, values, strict=True)}
         module = graph_module(graph, runs, attributes)

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evalframe import _core
 from evalframe.torch.autograd_functions import Finish
+from evalframe.torch.graphs import OfModules
 from evalframe.torch.sizes import unlogged, unwarned
 
 _OF_ELEMENTS = torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape
@@ -29,7 +30,7 @@ def kind_of(operator: Any) -> tuple[str, bool]:
     """How calls are recorded, by the name of a kind of ``frontends/torch/calls.h``, and whether it mustn't be called
     twice: it writes into an argument, draws random numbers, or is registered as one with effects. Of others torch's
     own passes leave out calls, too, or repeat them."""
-    if type(operator) is Finish:
+    if type(operator) in (Finish, OfModules):
         return "operation", False
     overloads = _overloads(operator)
     tags = {tag for overload in overloads for tag in overload.tags}
@@ -71,4 +72,5 @@ def _go_back(arguments: list[Any], results: list[Any]) -> None:
 
 
 def watch_operators() -> None:
-    _core.watch_torch_operators((OpOverload, OpOverloadPacket, TorchBindOpOverload, Finish), kind_of, results_follow)
+    types = OpOverload, OpOverloadPacket, TorchBindOpOverload, Finish, OfModules
+    _core.watch_torch_operators(types, kind_of, results_follow)

@@ -126,7 +126,9 @@ class Symbolic:
         wanted = {id(asked): constant for asked, constant in checks}
         with self._mode, enable_python_dispatcher():  # operations that are made of others take symbols, too
             for node in graph.nodes:
-                if node.op in _INPUTS:
+                if node.op == "get_attr" and "module" in node.meta:
+                    values[node] = node.meta["module"]
+                elif node.op in _INPUTS:
                     values[node] = next(examples)
                 elif node.op != "output":
                     values[node] = _called(node, *fx.map_arg((node.args, node.kwargs), values.__getitem__))

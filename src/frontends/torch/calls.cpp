@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/object_text.h"
+#include "frontends/torch/bodies.h"
 #include "frontends/torch/checkpoints.h"
 #include "frontends/torch/modules.h"
 #include "frontends/torch/tensors.h"
@@ -178,7 +179,7 @@ Callables& callables() {
     const Ref size = torch ? Ref::steal(PyObject_GetAttrString(torch.get(), "Size")) : Ref(), product = size ? Ref::steal(PyObject_GetAttrString(size.get(), "numel")) : Ref();
     if (product) add(*all, product.get(), "numel", CallKind::kSize);
     PyErr_Clear();
-    for (PyObject* const mark : {begin_checkpoint(), end_checkpoint(), follows_checkpoint()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
+    for (PyObject* const mark : {begin_checkpoint(), end_checkpoint(), follows_checkpoint(), begin_body(), end_body(), body_input(), take_bodies(), call_operator(), follows_body()}) all->try_emplace(mark, Callable{Ref::borrow(mark), CallKind::kMark});
     all->try_emplace(has_tied_tensors(), Callable{Ref::borrow(has_tied_tensors()), CallKind::kAsked});
     // What torch._C itself has is known by its row alone.
     const Ref functorch = module_named("torch._C._functorch"), autograd = module_named("torch._C._autograd"), transforms = module_named("torch._functorch.eager_transforms");

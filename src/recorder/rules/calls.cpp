@@ -656,7 +656,7 @@ Plan call_spread(const Site& site) {
     plan.arguments.insert(plan.arguments.begin(), bound.object);
   }
   if (followed) {
-    PyObject* const instead = bound.function ? nullptr : stand_in_function(site, callable);
+    PyObject* const instead = stand_in_function(site, callable);
     Plan inlined = instead ? inlined_call(site, recorder.constant(instead), instead, plan.keyword_names) : inlined_call(site, label, callable, plan.keyword_names);
     inlined.contents = std::move(plan.contents);
     inlined.arguments = std::move(plan.arguments);

@@ -655,7 +655,9 @@ std::optional<Plan> call_of_instance(const Site& site, const Activation::CallSit
   const Operated instance{site.recorder.label(call.callable), site.frame.slot(call.callable)};
   PyObject* const function = call_method_of(site.recorder, instance);
   if (!function) return std::nullopt;
-  Plan plan = inlined_call(site, site.recorder.constant(function), function, call.keyword_names);
+  PyObject* const instead = stand_in_function(site, function);
+  PyObject* const followed = instead ? instead : function;
+  Plan plan = inlined_call(site, site.recorder.constant(followed), followed, call.keyword_names);
   give(plan, instance);
   for (int i = call.first; i < call.first + call.count; i++) give(plan, {site.recorder.label(i), site.frame.slot(i)});
   return plan;

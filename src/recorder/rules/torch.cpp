@@ -2,12 +2,15 @@
 #include <algorithm>
 
 #include "bytecode/operators.h"
+#include "core/object_text.h"
 #include "cpython/attributes.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
+#include "frontends/torch/bodies.h"
 #include "frontends/torch/checkpoints.h"
 #include "frontends/torch/names.h"
 #include "frontends/torch/tensors.h"
+#include "graph/graph.h"
 #include "recorder/rules/rules.h"
 
 namespace evalframe::recorder {
@@ -149,8 +152,82 @@ Plan asked(Recorder& recorder, PyObject* callable, const Given& given) {
   return present_state(recorder, asks.get());
 }
 
+// Whether the tensors have one dtype, and the same sizes and strides.
+bool are_alike(PyObject* tensor, PyObject* other) {
+  std::vector<int64_t> sizes, of_other;
+  const graph::Meta meta = graph::meta_of(tensor, sizes), other_meta = graph::meta_of(other, of_other);
+  return meta.kind == other_meta.kind && meta.dtype == other_meta.dtype && sizes == of_other;
+}
+
+// What the function of a body gives behind a tuple of tensors that the first of them are to be like: new ones, each of them its own.
+Plan end_of_body(Recorder& recorder, const Given& given) {
+  PyObject* const like = given.objects.empty() ? nullptr : given.objects[0];
+  if (!like || !PyTuple_CheckExact(like) || static_cast<size_t>(PyTuple_GET_SIZE(like)) >= given.objects.size()) return plan_break(Break::kOperator, "one gives fewer tensors");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(like); i++) {
+    if (!are_alike(PyTuple_GET_ITEM(like, i), given.objects[static_cast<size_t>(i) + 1])) return plan_break(Break::kOperator, "one gives a tensor of another kind, or other sizes or strides");
+  }
+  std::vector<int32_t> nodes;
+  for (size_t i = 1; i < given.labels.size(); i++) {
+    const Value value = recorder.value(given.labels[i]);
+    const bool fits = value.kind == Value::Kind::kNode && torch::is_tensor(given.objects[i]) && std::ranges::find(nodes, value.a) == nodes.end();
+    if (!fits) return plan_break(Break::kOperator, "one gives " + (torch::is_tensor(given.objects[i]) ? std::string("a tensor that isn't new") : type_name(given.objects[i])));
+    nodes.push_back(value.a);
+  }
+  const bool ends = !nodes.empty() && recorder.bodies().end(static_cast<int32_t>(recorder.recording().graph.nodes.size()), std::move(nodes));
+  return ends ? plan_constant() : plan_break(Break::kOperator, "one gives no new tensors");
+}
+
+// What the first argument makes of bodies, the second, and of what is told of them is the same whenever the guards hold.
+Plan taken_bodies(Recorder& recorder, const Given& given) {
+  const OfBodies* const backends = recorder.purpose().bodies;
+  PyObject* const bodies = backends && given.objects.size() == 2 && PyTuple_CheckExact(given.objects[1]) ? given.objects[1] : nullptr;
+  const std::optional<Bodies::Taken> taken = bodies ? recorder.bodies().take(static_cast<size_t>(PyTuple_GET_SIZE(bodies)), recorder.recording().graph, *backends) : std::nullopt;
+  if (!taken) return PyErr_Clear(), plan_break(Break::kOperator, "one does more than to compute tensors");
+  const Ref modules = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(bodies))), outer = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(taken->outer.size())));
+  std::vector<uint32_t> module_labels, outer_labels;
+  for (Py_ssize_t i = 0; modules && i < PyTuple_GET_SIZE(bodies); i++) {
+    PyObject* const module = PyObject_CallFunctionObjArgs(given.objects[0], taken->told[static_cast<size_t>(i)].get(), PyTuple_GET_ITEM(bodies, i), nullptr);
+    if (!module) return PyErr_Clear(), plan_break(Break::kOperator, "one has what graphs of torch's haven't");
+    PyTuple_SET_ITEM(modules.get(), i, module);
+    module_labels.push_back(recorder.constant(module));
+  }
+  for (size_t i = 0; outer && i < taken->outer.size(); i++) {
+    PyTuple_SET_ITEM(outer.get(), static_cast<Py_ssize_t>(i), Ref::borrow(taken->outer[i]->object.get()).release());
+    outer_labels.push_back(taken->outer[i]->label);
+  }
+  Ref both = modules && outer ? Ref::steal(PyTuple_Pack(2, modules.get(), outer.get())) : Ref();
+  if (!both) return PyErr_Clear(), plan_break(Break::kTooLong);
+  torch::give_bodies(std::move(both));
+  const auto tuple = [&](std::vector<uint32_t> labels) { return recorder.container(Value::Kind::kTuple, std::move(labels)); };
+  const uint32_t first = tuple(std::move(module_labels)), second = tuple(std::move(outer_labels));
+  return plan_value(tuple({first, second}));
+}
+
+// The call that stands between graphs, and what was found in one of its functions.
+Plan operator_as_it_is(const Given& given) {
+  std::string why;
+  for (PyObject* const argument : given.objects) {
+    if (why.empty() && PyCallable_Check(argument)) why = torch::why_not_followed(argument);
+  }
+  const Ref name = given.objects.size() > 1 ? torch::attribute(given.objects[1], "__name__") : Ref();
+  return plan_break(Break::kOperator, (name && PyUnicode_Check(name.get()) ? std::string(utf8(name.get())) : "?") + (why.empty() ? "" : ": " + why));
+}
+
+// Where the function of one of torch's operators begins and ends.
+Plan mark_of_body(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (callable == torch::call_operator()) return operator_as_it_is(given);
+  if (callable == torch::follows_body()) return plan_constant();
+  if (callable == torch::body_input()) return operation(recorder, callable, given);
+  if (callable == torch::end_body()) return end_of_body(recorder, given);
+  if (callable == torch::take_bodies()) return taken_bodies(recorder, given);
+  if (given.objects.size() != 1) return plan_break(Break::kUnknownCall, callable_name(callable));
+  recorder.begin_body(given.objects[0]);
+  return plan_constant();
+}
+
 // In the graph it is told the last argument alone.
 Plan mark(Recorder& recorder, PyObject* callable, const Given& given) {
+  if (torch::is_of_body(callable)) return mark_of_body(recorder, callable, given);
   if (callable == torch::follows_checkpoint()) return plan_constant();  // whether it did is part of what is recorded
   if (given.keyword_names || given.labels.empty()) return plan_break(Break::kUnknownCall, callable_name(callable));
   Plan plan = operation(recorder, callable, {{given.labels.back()}, {given.objects.back()}, nullptr});
