@@ -104,6 +104,8 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   }
   const auto alone = [&](const Undo& undo) { return shapes[variant.storages[undo.place.storage].source].alone; };
   if (!std::all_of(variant.undo.begin(), variant.undo.end(), alone)) return false;
+  const auto lags_alone = [&](const KernelPlan& plan) { return plan.lags < 0 || shapes[variant.storages[plan.ports[1].storage].source].alone; };
+  if (!std::all_of(variant.kernels.begin(), variant.kernels.end(), lags_alone)) return false;
   if (!has_order_of(variant, shapes, symbols)) return false;
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });

@@ -95,7 +95,8 @@ void Lowering::collapse(const Building& building, KernelPlan& plan) {
 }
 
 // Copies first. A kernel that nothing is read from still raises floating-point flags; one without operations does nothing at all.
-void Lowering::order_kernels() {
+// Gives the new numbers.
+std::vector<int> Lowering::order_kernels() {
   std::vector<KernelPlan> used;
   std::vector<int> place(building_.size());
   for (const bool copies : {true, false}) {
@@ -108,6 +109,7 @@ void Lowering::order_kernels() {
   }
   variant_.kernels = std::move(used);
   for (Undo& undo : variant_.undo) undo.kernel = place[static_cast<size_t>(undo.kernel)];
+  return place;
 }
 
 }  // namespace evalframe::native::lowering

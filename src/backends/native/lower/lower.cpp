@@ -35,9 +35,11 @@ void Lowering::lower_all() {
   }
   for (size_t k = 0; k < variant_.kernels.size(); k++) find_hole(static_cast<int>(k));
   for (size_t k = 0; k < variant_.kernels.size(); k++) finish(static_cast<int>(k));
-  order_kernels();
+  const std::vector<int> place = order_kernels();
   for (const Stored& store : stores_) {
-    if (!store.direct) commit(store);
+    if (store.direct) continue;
+    commit(store);
+    if (may_lag(store)) variant_.kernels.back().lags = place[static_cast<size_t>(store.value.kernel)];
   }
 }
 

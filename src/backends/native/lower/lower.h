@@ -108,6 +108,7 @@ struct KernelPlan {
   std::vector<Box> ports;   // inputs, then outputs; dims are unused, axes are those of the space
   std::vector<int> scratch;  // for each port: its storage, if only kernels that don't commit use that, else -1
   bool rolled = false;       // some input is: it is run in the parts of the space in which that stands one behind the other
+  int lags = -1;             // one that commits: the last kernel, of which it stores the value slice by slice, one late, where that pays; -1: when all is done
   bool commits = false;      // writes into an array that was there: run when nothing can go wrong any more
 };
 

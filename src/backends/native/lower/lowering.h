@@ -202,6 +202,7 @@ class Lowering {
   bool is_read(int storage) const;
   std::vector<Range> written_part(int storage) const;
   void commit(const Stored& store);
+  bool may_lag(const Stored& stored) const;
 
   // lower_finish.cpp
   void finish(int k);
@@ -210,7 +211,7 @@ class Lowering {
   void number_values(const Building& building, KernelPlan& plan);
   static int arity(ScalarOp op);
   void collapse(const Building& building, KernelPlan& plan);
-  void order_kernels();
+  std::vector<int> order_kernels();
 
   static constexpr int kNoValue = INT32_MIN;
   const Graph& graph_;

@@ -243,6 +243,29 @@ std::vector<Range> Lowering::written_part(int storage) const {
   return {};
 }
 
+// Whether rows of the value may be stored while others are computed: the kernel is the only one that reads what is there from then on, and
+// nothing but this store reads the value.
+bool Lowering::may_lag(const Stored& stored) const {
+  const Value& value = stored.value;
+  const int k = value.kernel, storage = stored.target.box.storage;
+  const Storage& written = variant_.storages[storage];
+  if (k < 0 || value.reduced || value.dtype != stored.target.dtype || building_[k].copies || building_[k].rolled) return false;
+  if (canonical(value.dims) != canonical(stored.target.dims) || canonical(building_[k].space) != canonical(value.dims)) return false;
+  if (written.kind != Storage::Kind::kLeaf || !shapes_[written.source].alone || is_read_by_calls(stored)) return false;
+  const int own = source_of(value);
+  if (variant_.storages[own].node >= 0 || is_read(own)) return false;
+  for (const Stored& other : stores_) {
+    if (&other != &stored && (source_of(other.value) == own || source_of(other.value) == storage || other.target.box.storage == storage)) return false;
+  }
+  for (int other = 0; other < static_cast<int>(building_.size()); other++) {
+    if (other == k || comes_before(other, k)) continue;
+    for (const Value& input : building_[other].inputs) {
+      if (input.box.storage == storage) return false;
+    }
+  }
+  return true;
+}
+
 // The kernel that brings a stored value to its place.
 void Lowering::commit(const Stored& store) {
   const Storage& from = variant_.storages[store.value.box.storage];

@@ -77,21 +77,60 @@ void VariantRun::prepare() {
     if (plan.commits) plan.compiled->make_ready(call.extents, call.operands);
     else add_calls(plan, call);
     ends_[k] = static_cast<int>(end_ - calls_);
+    if (plan.lags >= 0 && !lagged_) find_lagged(plan);
   }
   copy_borders();
 }
 
-FloatFlags VariantRun::run() { return run({calls_, end_}, done_); }
+std::span<char* const> VariantRun::memory() const {
+  char** const data = scope_.take<char*>(variant_.storages.size());
+  for (size_t i = 0; i < variant_.storages.size(); i++) data[i] = places_[i].data;
+  return {data, variant_.storages.size()};
+}
+
+template <class Work>
+FloatFlags VariantRun::without_gil(std::span<const KernelCall> calls, Work work) const {
+  int64_t all = 0;
+  for (const KernelCall& call : calls) all += work_of(call);
+  if (all < kWorkToReleaseGil && !may_run_in_slices(calls)) return work();
+  struct Released {
+    PyThreadState* const thread = PyEval_SaveThread();
+    ~Released() { PyEval_RestoreThread(thread); }
+  } const released;
+  return work();
+}
+
+FloatFlags VariantRun::run() {
+  const std::span<const KernelCall> all(calls_, end_);
+  return without_gil(all, [&] {
+    FloatFlags flags = run_calls(lagged_ ? all.first(all.size() - 1) : all, memory(), done_);
+    if (lagged_) flags |= lagged_->run(scope_), done_++;
+    return flags;
+  });
+}
+
+void VariantRun::find_lagged(const KernelPlan& stores) {
+  const KernelPlan& plan = variant_.kernels[static_cast<size_t>(stores.lags)];
+  const int before = stores.lags ? ends_[stores.lags - 1] : 0, calls = static_cast<int>(end_ - calls_);
+  if (calls != ends_[stores.lags] || calls != before + 1 || plan.space != stores.space) return;
+  const auto is_value = [&](const Box& port) { return port.storage == stores.ports[0].storage; };
+  const auto output = static_cast<size_t>(std::find_if(plan.ports.begin(), plan.ports.end(), is_value) - plan.ports.begin());
+  KernelCall call{stores.compiled, nullptr, nullptr, stores.scratch.data()};
+  find_operands(stores, call);
+  lagged_ = Lagged::of(calls_[before], output, call.operands[1]);
+  if (lagged_) stored_ = &stores;
+}
 
 void VariantRun::commit() {
   for (const KernelPlan& plan : variant_.kernels) {
-    if (!plan.commits) continue;
+    if (!plan.commits || &plan == stored_) continue;
     KernelCall call{plan.compiled, nullptr, nullptr, plan.scratch.data()};
     find_operands(plan, call);
     int done = 0;
-    run({&call, 1}, done);
+    without_gil({&call, 1}, [&] { return run_calls({&call, 1}, memory(), done); });
   }
   done_ = 0;
+  lagged_.reset();
 }
 
 void VariantRun::find_operands(const KernelPlan& plan, KernelCall& call) {
@@ -205,6 +244,7 @@ std::pair<int64_t, int64_t> VariantRun::range(const Range& range) const {
 }
 
 void VariantRun::restore() const {
+  if (lagged_ && done_ == end_ - calls_) lagged_->restore();
   for (auto undo = variant_.undo.rbegin(); undo != variant_.undo.rend(); ++undo) {
     if (done_ && ends_[undo->kernel] <= done_) restore(*undo, 0, address(undo->place), places_[undo->kept].data);
   }
@@ -221,20 +261,6 @@ void VariantRun::restore(const Undo& undo, size_t d, char* to, const char* from)
     to += stride(undo.place, undo.place.axes[d]);
     from += places_[undo.kept].strides[d];
   }
-}
-
-FloatFlags VariantRun::run(std::span<const KernelCall> calls, int& done) {
-  char** const data = scope_.take<char*>(variant_.storages.size());
-  for (size_t i = 0; i < variant_.storages.size(); i++) data[i] = places_[i].data;
-  const std::span<char* const> scratch(data, variant_.storages.size());
-  int64_t work = 0;
-  for (const KernelCall& call : calls) work += work_of(call);
-  if (work < kWorkToReleaseGil && !may_run_in_slices(calls)) return run_calls(calls, scratch, done);
-  struct Released {
-    PyThreadState* const thread = PyEval_SaveThread();
-    ~Released() { PyEval_RestoreThread(thread); }
-  } const released;
-  return run_calls(calls, scratch, done);
 }
 
 int64_t VariantRun::work_of(const KernelCall& call) {

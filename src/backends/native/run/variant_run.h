@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "backends/native/run/arena.h"
 #include "backends/native/run/copy_around.h"
 #include "backends/native/run/kernel_slices.h"
+#include "backends/native/run/lagged.h"
 
 namespace evalframe::native {
 
@@ -70,8 +72,12 @@ class VariantRun {
   void restore() const;
   // Dimension d and those behind it.
   void restore(const Undo& undo, size_t d, char* to, const char* from) const;
-  // done: counts those that have run, as code for a layout that is met first may not be made.
-  FloatFlags run(std::span<const KernelCall> calls, int& done);
+  // Where every storage is.
+  std::span<char* const> memory() const;
+  template <class Work>
+  FloatFlags without_gil(std::span<const KernelCall> calls, Work work) const;
+  // The last kernel's value is stored while it is computed, where it may be.
+  void find_lagged(const KernelPlan& stores);
   static int64_t work_of(const KernelCall& call);
   bool place_buffer(const Storage& storage, Place& place, const graph::Graph& graph, std::vector<Ref>& values);
   // How far apart elements are along each dimension of a layout: bytes of an array that is there, elements of a result.
@@ -97,6 +103,8 @@ class VariantRun {
   KernelCall* calls_ = nullptr;
   KernelCall* end_ = nullptr;
   std::vector<Border> borders_;
+  std::optional<Lagged> lagged_;          // instead of the last call
+  const KernelPlan* stored_ = nullptr;    // ... and of this one that commits
   int* ends_ = nullptr;  // for each kernel: how many calls there are up to its last
   int done_ = 0;         // calls of kernels that have run and could be undone
 };
