@@ -35,6 +35,8 @@ struct Stretch {
   bool writes = false;           // ... as it writes into tensors
   bool handled = false;          // ... and its frames handle what it raises
   bool transforms = false;       // transformations of torch.func begin and end in it
+  bool enters_dual_level = false;
+  Ref transforms_before;         // how these are in front of it: the guards ask for that, but for the level
   bool draws = false;            // it draws random numbers, and its frames handle what it raises: it may be run twice, as they are set back
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
   std::vector<int32_t> dead_of_functions;  // ... of those that functions return, and what is made of these
@@ -362,6 +364,7 @@ class Python final : public Executable {
       Py_VISIT(stretch.function.get());
       Py_VISIT(stretch.origin.get());
       Py_VISIT(stretch.told.get());
+      Py_VISIT(stretch.transforms_before.get());
     }
     Py_VISIT(backend_.get());
     return 0;
@@ -371,6 +374,7 @@ class Python final : public Executable {
     Planner planner(graph_, exit_at_, of_torch_ ? torch_effects_of(graph_) : effects_of(graph_), of_torch_);
     stretches_ = planner.run();
     find_dead_of_functions();
+    for (const Node& node : graph_.nodes) needs_no_frames_.push_back(of_torch_ && runs_no_code(graph_, node));
     end_ = exit_at_(static_cast<int32_t>(graph_.nodes.size()));
     if (of_torch_) backend_ = Ref::borrow(backend);
     const Ref compiled = of_torch_ ? Ref::borrow(backend) : helper("compiled");
@@ -388,6 +392,7 @@ class Python final : public Executable {
         stretch.acts = planner.acts(stretch);
         stretch.writes = planner.writes(stretch);
         stretch.transforms = transforms(graph_, stretch.begin, stretch.end);
+        stretch.enters_dual_level = enters_dual_level(graph_, stretch.begin, stretch.end);
         if (takes_or_gives_wrapped(stretch)) continue;
         if (!compile_torch(stretch, backend, told, given)) return false;
       } else {
@@ -590,8 +595,8 @@ class Python final : public Executable {
       run.results[index] = Ref::borrow(Py_None);
       return Ran::kDone;
     }
-    if (alone) run.position.in(node.origin);
-    else run.position.at(index);
+    if (alone && !needs_no_frames_[static_cast<size_t>(index)]) run.position.in(node.origin);
+    if (!alone) run.position.at(index);
     run.results[index] = call_node(graph_, node, operands.data());
     return run.results[index] ? Ran::kDone : Ran::kRaised;
   }
@@ -609,11 +614,13 @@ class Python final : public Executable {
     return true;
   }
 
-  bool run_function(Run& run, const Stretch& stretch) const {
+  bool run_function(Run& run, Stretch& stretch) const {
     run.position.in(stretch.place);
     std::string problem;
     const bool recorded_gradients = of_torch_ && torch::records_gradients();
-    const Ref transforms = stretch.transforms ? torch::transforms_now() : Ref();
+    const bool asks = stretch.transforms && (stretch.enters_dual_level || !stretch.transforms_before);
+    if (asks) stretch.transforms_before = torch::transforms_now(stretch.enters_dual_level);
+    const Ref& transforms = stretch.transforms_before;
     bool serves = true;
     const Ref random = stretch.draws ? Ref::steal(PyObject_CallMethod(backend_.get(), "random_state", nullptr)) : Ref();
     if (stretch.draws && !random) return leave(run, stretch.begin, true), false;
@@ -770,6 +777,7 @@ class Python final : public Executable {
   Ref backend_;  // torch's
   const bool records_gradients_;
   std::vector<Stretch> stretches_;
+  std::vector<char> needs_no_frames_;  // by node
   graph::ExitPoint end_;
   std::vector<int32_t> given_by_functions_;  // nodes whose values they return, and what is made of these
   std::vector<Ref> spare_;                   // see Results

@@ -10,6 +10,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/calls.h"
 #include "frontends/torch/tensors.h"
+#include "recorder/recorder.h"
 
 namespace evalframe::backends {
 
@@ -20,7 +21,7 @@ namespace {
 bool is_number(const graph::Meta& meta) { return meta.kind == Kind::kInt || meta.kind == Kind::kBool || meta.kind == Kind::kFloat; }
 
 // What keeps functools.lru_cache's counts and results, which the recorder calls (recorder/caches.h), and what asks for abc's registrations.
-constexpr std::string_view kApart[] = {"is_cached", "cached", "count_hit", "count_miss", "keep", "keep_more", "get_cache_token"};
+constexpr std::string_view kApart[] = {"is_cached", "is_cached_as", "cached", "count_hit", "count_miss", "keep", "keep_more", "get_cache_token"};
 
 // No operation on tensors sees what it does, and it sees none.
 bool stands_apart(PyObject* callable) {
@@ -28,6 +29,15 @@ bool stands_apart(PyObject* callable) {
   if (!PyCFunction_Check(callable)) return false;
   const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
   return std::find(std::begin(kApart), std::end(kApart), name) != std::end(kApart);
+}
+
+bool is_data(PyObject* arguments) {
+  if (!PyDict_Check(arguments)) return arguments == Py_None || recorder::is_immutable(arguments);
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(arguments, &at, nullptr, &value);) {
+    if (!recorder::is_immutable(value)) return false;
+  }
+  return true;
 }
 
 // Functions that write or draw numbers only where an argument says so.
@@ -281,10 +291,28 @@ class Effects {
 
 }  // namespace
 
+bool runs_no_code(const Graph& graph, const Node& node) {
+  static constexpr std::string_view kLooks[] = {"is_cached", "is_cached_as", "cached", "count_hit", "count_miss"};
+  PyObject* const callable = node.form == Form::kCall ? graph.constants[node.callable].get() : nullptr;
+  if (!callable || !stands_apart(callable) || !PyCFunction_Check(callable)) return false;
+  if (std::ranges::find(kLooks, reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == std::end(kLooks)) return false;
+  if (node.count < 2) return true;
+  const Operand call = graph.operands_of(node)[1];
+  PyObject* const known = call.space == Operand::Space::kConstant ? graph.constants[call.index].get() : nullptr;
+  return known && PyTuple_Check(known) && PyTuple_GET_SIZE(known) == 2 && is_data(PyTuple_GET_ITEM(known, 0)) && is_data(PyTuple_GET_ITEM(known, 1));
+}
+
 std::vector<Effect> torch_effects_of(const Graph& graph) { return Effects(graph).all(); }
 
 bool transforms(const Graph& graph, int32_t begin, int32_t end) {
   return std::any_of(graph.nodes.begin() + begin, graph.nodes.begin() + end, [&](const Node& node) { return is_transform(graph, node); });
+}
+
+bool enters_dual_level(const Graph& graph, int32_t begin, int32_t end) {
+  return std::any_of(graph.nodes.begin() + begin, graph.nodes.begin() + end, [&](const Node& node) {
+    if (!is_transform(graph, node)) return false;
+    return std::string_view(reinterpret_cast<PyCFunctionObject*>(graph.constants[node.callable].get())->m_ml->ml_name) == "_enter_dual_level";
+  });
 }
 
 bool varies(const Graph& graph) {

@@ -10,8 +10,12 @@ namespace evalframe::backends {
 // such, or a number that follows from sizes; kHeld: a check of such numbers; kApart: what sees no tensor, and no operation sees; kEffect: all else, which
 // is run by the recorded calls between them.
 std::vector<Effect> torch_effects_of(const graph::Graph& graph);
+// Whether the node looks into a cache of functools.lru_cache whose keys are data: nobody sees from which frame.
+bool runs_no_code(const graph::Graph& graph, const graph::Node& node);
 // Whether transformations of torch.func begin or end between these nodes.
 bool transforms(const graph::Graph& graph, int32_t begin, int32_t end);
+// ... or a level of forward mode.
+bool enters_dual_level(const graph::Graph& graph, int32_t begin, int32_t end);
 // Whether it is a graph for tensors of several sizes.
 bool varies(const graph::Graph& graph);
 // Whether it writes into a tensor that is there already, or draws random numbers.

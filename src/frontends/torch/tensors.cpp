@@ -828,11 +828,12 @@ std::vector<State> transform_states() {
   return states;
 }
 
-Ref transforms_now() {
+Ref transforms_now(bool with_dual_level) {
   constexpr size_t kCount = std::size(kTransformParts);
   Ref all = Ref::steal(PyTuple_New(kCount + 1));
   for (size_t i = 0; all && i < kCount; i++) PyTuple_SET_ITEM(all.get(), i, asked(kTransformParts[i].module, kTransformParts[i].get).release());
-  if (all) PyTuple_SET_ITEM(all.get(), kCount, dual_level().release());
+  // A level that has begun already is left alone.
+  if (all) PyTuple_SET_ITEM(all.get(), kCount, with_dual_level ? dual_level().release() : PyLong_FromLong(0));
   return all;
 }
 

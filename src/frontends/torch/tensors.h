@@ -103,7 +103,7 @@ std::vector<State> present_kernels();
 // ... which transformations of torch.func there are, and what else these look at.
 std::vector<State> transform_states();
 // ... all of it, as a tuple; and how it was, where a graph that changes it has ended halfway: transformations that have begun since are given up.
-Ref transforms_now();
+Ref transforms_now(bool with_dual_level = true);
 void set_transforms_back(Borrowed then);
 bool transforms_are_active();
 void leave_transforms(int64_t depth);

@@ -6,6 +6,7 @@
 #include "cpython/lru_caches.h"
 #include "frontends/numpy/calls.h"
 #include "graph/leave.h"
+#include "guards/steps.h"
 #include "recorder/caches.h"
 #include "recorder/rules/rules.h"
 
@@ -40,10 +41,12 @@ PyObject* cached(PyObject*, PyObject* const* arguments, Py_ssize_t) {
   if (!there && !PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "nothing is cached");
   return Py_XNewRef(there);
 }
-// Whether it is this object.
-PyObject* gives_cached(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+// ... this object, or data that is the same.
+PyObject* is_cached_as(PyObject*, PyObject* const* arguments, Py_ssize_t) {
   PyObject* const there = found(arguments);
-  return there || !PyErr_Occurred() ? Py_NewRef(there == arguments[2] ? Py_True : Py_False) : nullptr;
+  if (!there && PyErr_Occurred()) return nullptr;
+  const bool same = there && (there == arguments[2] || (is_immutable(there) && guards::equal(there, arguments[2])));
+  return Py_NewRef(same ? Py_True : Py_False);
 }
 PyObject* count_hit(PyObject*, PyObject* const* arguments, Py_ssize_t) {
   const Call call = call_of(arguments);
@@ -117,19 +120,33 @@ Plan step(Recorder& recorder, PyObject* callable, const std::vector<Operated>& g
   return plan;
 }
 
-// What the cache has: one object, or data that is the same, by a check in the graph; an array is the graph's.
-Plan found_in_cache(Recorder& recorder, const std::vector<Operated>& given) {
+PyObject* present(const std::vector<Operated>& given) {
   PyObject* const arguments[] = {given[0].object, given[1].object};
   PyObject* const there = found(arguments);
-  if (!there) return PyErr_Clear(), plan_break(Break::kUnknownCall, "an empty cache");
+  if (!there) PyErr_Clear();
+  return there;
+}
+
+bool is_of_graph(PyObject* there) { return numpy::is_array(there) || numpy::is_scalar(there); }
+
+// Whether something is there, and the same object or data in each run, unless it's an array, which is the graph's.
+Plan look_into_cache(Recorder& recorder, const std::vector<Operated>& given) {
+  PyObject* const there = present(given);
+  const bool fixed = there && !is_of_graph(there);
+  Plan plan = step(recorder, fixed ? c_function<is_cached_as>("is_cached_as") : cache_function(CacheStep::kIsCached), given);
+  if (fixed && plan.kind == Plan::Kind::kNode) plan.operands.push_back(graph::Operand::constant(recorder.value(recorder.constant(there)).a));
+  plan.stays = true;
+  return plan;
+}
+
+// ... which has been looked into.
+Plan found_in_cache(Recorder& recorder, const std::vector<Operated>& given) {
+  PyObject* const there = present(given);
+  if (!there) return plan_break(Break::kUnknownCall, "an empty cache");
+  if (!is_of_graph(there)) return is_immutable(there) ? plan_constant() : plan_value(recorder.fixed(there));
   Plan plan = step(recorder, cache_function(CacheStep::kCached), given);
-  if (numpy::is_array(there) || numpy::is_scalar(there)) return plan.check_result = true, std::move(plan);
-  if (is_immutable(there)) return plan.stays = true, std::move(plan);
-  const uint32_t object = recorder.fixed(there);
-  plan.callable = c_function<gives_cached>("gives_cached");
-  plan.operands.push_back(graph::Operand::constant(recorder.value(recorder.constant(there)).a));
-  recorder.check_constant(recorder.node_value(recorder.add_node(plan, Py_True), false), Py_True);
-  return plan_value(object);
+  plan.check_result = true;
+  return plan;
 }
 
 // A tuple of keys may have the object in it that stands between positional arguments and those with names.
@@ -174,16 +191,12 @@ std::optional<Plan> cache_step(const Site& site, const Activation::CallSite& cal
   if (!recorder.may_put_off()) return plan_break(Break::kUnknownCall, "a cached function behind the end of an object that tells of it");
   std::vector<Operated> given;
   for (int i = call.first; i < call.first + call.count; i++) given.push_back({recorder.label(i), site.frame.slot(i)});
+  if (*which == CacheStep::kIsCached) return look_into_cache(recorder, given);
   if (*which == CacheStep::kCached) return found_in_cache(recorder, given);
   const bool keeps = *which == CacheStep::kKeep;
   if (keeps && !is_one_object(recorder.value(given[2].label), given[2].object)) return plan_break(Break::kUnknownCall, "a cached function that makes " + type_name(given[2].object));
   Plan plan = step(recorder, keeps ? c_function<keep_more>("keep_more") : callable, given);
-  if (plan.kind != Plan::Kind::kNode) return plan;
-  if (*which == CacheStep::kIsCached) {
-    plan.stays = true;
-  } else {
-    plan.label = recorder.constant(Py_None);
-  }
+  if (plan.kind == Plan::Kind::kNode) plan.label = recorder.constant(Py_None);
   return plan;
 }
 
