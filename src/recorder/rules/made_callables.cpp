@@ -28,7 +28,7 @@ const Types& types() {
   });
 }
 
-bool is_written_in_c(PyObject* type) { return PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IMMUTABLETYPE); }
+bool is_class_of_c(PyObject* type) { return PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IMMUTABLETYPE); }
 
 bool is_a_partial(const Recorder& recorder, uint32_t label) {
   const Value value = recorder.value(label);
@@ -143,7 +143,7 @@ std::optional<Plan> partial_of_partial(Recorder& recorder, const Operated& inner
 std::optional<Plan> made_here(const Site& site, const Activation::CallSite& call, PyObject* type) {
   Recorder& recorder = site.recorder;
   const int keywords = call.keywords();
-  if (call.count - keywords < 1 || !is_written_in_c(type)) return std::nullopt;
+  if (call.count - keywords < 1 || !is_class_of_c(type)) return std::nullopt;
   std::vector<uint32_t> labels;
   for (int i = call.first; i < call.first + call.count; i++) labels.push_back(recorder.label(i));
   if (type == types().partial) return making_of_partial(recorder, type, given_at(site, call));
@@ -181,7 +181,7 @@ std::optional<Plan> call_by_count(const Site& site, const Operated& callee, cons
 
 std::optional<Plan> making_of_partial(Recorder& recorder, PyObject* type, Given given) {
   const size_t names = given.keywords();
-  if (type != types().partial || !is_written_in_c(type) || given.labels.size() <= names) return std::nullopt;
+  if (type != types().partial || !is_class_of_c(type) || given.labels.size() <= names) return std::nullopt;
   const Operated function{given.labels[0], given.objects[0]};
   const bool is_callable = PyCallable_Check(function.object) && fixes_type(recorder, function.label, function.object);
   if (!is_partial(function.object)) return is_callable ? std::optional(plan_value(recorder.made(type, given.keyword_names, given.labels))) : std::nullopt;
@@ -254,7 +254,7 @@ std::optional<Plan> call_of_methodcaller(const Site& site, const Activation::Cal
   PyObject* const item = site.frame.slot(call.first);
   PyObject* const method = _PyType_Lookup(Py_TYPE(item), PyTuple_GET_ITEM(made_of, 0));
   // That of a builtin type is bound to nothing: the instruction does the same with the item as its argument.
-  const bool of_c = method && Py_IS_TYPE(method, &PyMethodDescr_Type) && evalframe::recorder::is_written_in_c(Py_TYPE(item)) && !Py_TYPE(item)->tp_dictoffset;
+  const bool of_c = method && Py_IS_TYPE(method, &PyMethodDescr_Type) && is_written_in_c(Py_TYPE(item)) && !Py_TYPE(item)->tp_dictoffset;
   if (of_c && !fixes_type(recorder, recorder.label(call.first), item)) return std::nullopt;
   const std::string name = of_c ? "call_of_" + std::to_string(PyTuple_GET_SIZE(made_of)) : "method_of";
   if (!stand_in_named(name.c_str())) return std::nullopt;
@@ -304,11 +304,11 @@ std::optional<Plan> call_of_made(const Site& site, const Activation::CallSite& c
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
   if (is_a_partial(recorder, label) || is_partial(callable)) return call_of_partial(site, label, callable, given_at(site, call));
   const bool made_now = recorder.value(label).kind == Value::Kind::kMade;
-  if (type == types().method) return made_now && is_written_in_c(type) ? call_of_methodcaller(site, call, callable) : std::nullopt;
+  if (type == types().method) return made_now && is_class_of_c(type) ? call_of_methodcaller(site, call, callable) : std::nullopt;
   if (type != types().item && type != types().attribute) return std::nullopt;
   const Value value = recorder.value(label);
   const bool fixed = value.kind == Value::Kind::kMade || fixes_object(recorder, label, callable);
-  return fixed && is_written_in_c(type) ? call_of_getter(site, call, callable) : std::nullopt;
+  return fixed && is_class_of_c(type) ? call_of_getter(site, call, callable) : std::nullopt;
 }
 
 }  // namespace evalframe::recorder
