@@ -52,6 +52,20 @@ def test_a_statement_isnt_cut_where_it_sees_an_earlier_one() -> None:
     assert parts == ["kernels n4 .. n25", "kernels n26 .. n41"]
 
 
+def test_a_view_that_was_taken_before_a_call_is_changed_by_a_kernel() -> None:
+    """`a[k] -= f(...)` ends by storing the view into itself, which would be a second array in the same memory."""
+
+    def step(np: Any, R: Any, v: Any) -> Any:
+        R[2:, 1:] -= np.outer(v, np.cumsum(v @ R[2:, 1:]))
+        R[1] += np.cumsum(R[0])
+        R[np.arange(1, 3)] *= 2.0
+        return R[0] * 2.0
+
+    compiled = check(step, array("f8", 30, 40), array("f8", 28))
+    check(step, array("f4", 30, 40)[::-1], array("f4", 28), examples=[array("f4", 30, 40), array("f4", 28)])
+    assert "kernels n6 .. n11\n" in compiled.builder.text()
+
+
 def test_what_is_large_is_needed_by_one_part_only() -> None:
     def step(np: Any, x: Any, y: Any) -> Any:
         x[:3] += 1.0

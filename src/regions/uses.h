@@ -6,19 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "graph/places.h"
 #include "recorder/recording.h"
 #include "regions/block.h"
 #include "regions/names.h"
 
 namespace evalframe::regions {
-
-// Whether both are the same node, or are made of the same constants and nodes.
-bool are_same(const graph::Graph& graph, graph::Operand one, graph::Operand other);
-// Whether both subscripts name the same element, or part, by the same array and indices.
-bool are_same_place(const graph::Graph& graph, const graph::Node& one, const graph::Node& other);
-
-// x[i] += y: what the node stores is the part itself, which was changed in place.
-bool stores_itself(const graph::Graph& graph, const graph::Node& node);
 
 // Whether it stores into an array.
 bool stores_elements(const recorder::Recording& recording);

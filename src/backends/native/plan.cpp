@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/places.h"
+
 namespace evalframe::native {
 namespace {
 
@@ -61,6 +63,9 @@ class Planner {
       : graph_(graph), meanings_(meanings), exit_at_(exit_at), size_(static_cast<int32_t>(graph.nodes.size())) {
     for (int32_t node = 0; node < size_; node++) meaning_.push_back(as_calls.contains(node) ? Meaning{} : meanings.of(node));
     for (int32_t node = 0; node < size_; node++) {
+      if (stores_itself(node)) meaning_[node] = {.sense = Sense::kQuick};
+    }
+    for (int32_t node = 0; node < size_; node++) {
       const Meaning& meaning = meaning_[node];
       const Operand from = meaning.sense == Sense::kView ? meaning.args[0] : computes(meaning.sense) ? meaning.target : Operand{};
       root_.push_back(from ? root(from) : Operand::node(node));
@@ -102,6 +107,12 @@ class Planner {
   std::vector<Operand> operands_of(int32_t node) const {
     const Operand* first = graph_.operands_of(graph_.nodes[node]);
     return {first, first + graph_.nodes[node].count};
+  }
+
+  // `a[k] += b` ends by storing a view into its own place: NumPy, too, copies nothing then.
+  bool stores_itself(int32_t node) const {
+    if (graph_.nodes[node].form != Form::kSetItem) return false;
+    return meaning_[node].sense != Sense::kCall && meanings_.meta(operands_of(node)[2]).kind == Kind::kArray && graph::stores_itself(graph_, graph_.nodes[node]);
   }
 
   // An array of one value is made beforehand where it is written later or stays: NumPy's may not even take memory.
@@ -354,7 +365,7 @@ class Planner {
   bool can_skip(int32_t node) const {
     // What kernels make is of the recorded kind, dtype and rank.
     if (graph_.nodes[node].form == Form::kCheckMeta) return staged(operands_of(node)[0], Stage::kKernel);
-    return only_makes(graph_.nodes[node]);
+    return only_makes(graph_.nodes[node]) || stores_itself(node);
   }
 
   void mark_numbers(const Meaning& meaning, std::vector<bool>& needed) const {

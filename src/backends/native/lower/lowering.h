@@ -186,7 +186,6 @@ class Lowering {
   void add_store(int32_t node, const Value& value, const Value& target);
   bool is_used(const Value& value) const;
   void lower_store(int32_t node, const Meaning& meaning);
-  bool is_written_back(Operand operand, const Value& part) const;
   Value copied(Value value, DType dtype, Operand operand);
   void write_directly(Stored& stored);
   bool can_write_directly(const Stored& stored) const;

@@ -75,7 +75,6 @@ void Lowering::lower_store(int32_t node, const Meaning& meaning) {
   index(base, meaning.items, part);
   part.box.dims = part.dims;
   Value value = value_of(meaning.args[0], part.dtype);
-  if (is_written_back(meaning.args[0], part)) return;
   if (value.dims.size() > part.dims.size()) throw Unsupported();
   for (size_t i = 1; i <= value.dims.size(); i++) {
     const int from = find(value.dims[value.dims.size() - i]), to = find(part.dims[part.dims.size() - i]);
@@ -85,12 +84,6 @@ void Lowering::lower_store(int32_t node, const Meaning& meaning) {
   if (itself) value.kernel = -1;
   if (value.dtype != part.dtype || itself) value = copied(value, part.dtype, meaning.args[0]);
   add_store(node, value, part);
-}
-
-// `a[k] += b` ends by storing the part into itself.
-bool Lowering::is_written_back(Operand operand, const Value& part) const {
-  const auto same = [&](const Stored& store) { return operand == Operand::node(store.node) && same_box(store.target.box, part.box); };
-  return std::any_of(stores_.begin(), stores_.end(), same);
 }
 
 Value Lowering::copied(Value value, DType dtype, Operand operand) {
