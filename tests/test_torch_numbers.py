@@ -159,9 +159,8 @@ def test_other_numbers_are_served_by_the_same_recording(function):
     assert (counters["recordings"], counters["breaks"], counters["exits"]) == (1, 0, 0)
 
 
-def test_what_numbers_go_into_stands_between_graphs():
-    def call(x):
-        return LAYERS(x * SCALE.item()) + 1
+def graphs_of(call):
+    """Of what a backend gets; its results are Python's."""
 
     made = []
 
@@ -172,8 +171,35 @@ def test_what_numbers_go_into_stands_between_graphs():
     captured = evalframe.torch.compile(call, backend=backend)
     for scale in (0.5, 0.7, 0.9):
         SCALE.fill_(scale)
-        assert torch.equal(captured(TENSORS[0]), call(TENSORS[0]))
-    assert made == [["linear", "tanh", "linear_1", "add"]]
+        torch.testing.assert_close(captured(TENSORS[0]), call(TENSORS[0]))
+    return made
+
+
+def test_numbers_of_elements_are_tensors_in_graphs():
+    number = ["detach", "reshape", "to"]
+    assert graphs_of(lambda x: LAYERS(x * SCALE.item()) + 1) == [[*number, "to_1", "mul", "linear", "tanh", "linear_1", "add"]]
+    assert graphs_of(lambda x: x.sin().add_(x, alpha=-SCALE.item())) == [["sin", *number, "neg", "to_1", "mul", "add_"]]
+    # Numbers that Python has a look at, or that go into what has another dtype, are its own.
+    assert graphs_of(lambda x: LAYERS(x * (s := SCALE.item())) + (1 if s > 0.6 else 2)) == [["linear", "tanh", "linear_1"], ["add"]]
+    assert graphs_of(lambda x: torch.dropout(x * SCALE.item(), 0.0, True).sin()) == [["dropout", "sin"]]
+    assert graphs_of(lambda x: x.sin() + (x.long() * SCALE.item()).cos()) == [["sin", "long"], ["cos", "add"]]
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_errors_of_arithmetic_are_no_infinities(writes):
+    def call(x, y):
+        x = x.add_(0) if writes else x
+        return x * (0.01 / (1 - 0.9 ** y.item())), x * (2 - y.item()) ** 0.5
+
+    captured = evalframe.torch.compile(call, backend="aot_eager")
+    x = torch.ones(3)
+    for number in (1.0, 2.0, 1.5):
+        torch.testing.assert_close(captured(x, torch.tensor(number)), call(x, torch.tensor(number)))
+    for number in (0.0, -1e6):  # ZeroDivisionError, OverflowError; what writes can't be done again to find out which
+        with pytest.raises(RuntimeError if writes else ArithmeticError):
+            captured(x, torch.tensor(number))
+    if not writes:
+        assert captured(x, torch.tensor(3.0))[1].is_complex()
 
 
 COUNTED = {

@@ -20,6 +20,8 @@ OPTIMIZERS = {
     "sgd of lists": lambda of: torch.optim.SGD(of, 0.1, momentum=0.9, foreach=True),
     "adamw": lambda of: torch.optim.AdamW(of, 1e-2, amsgrad=True),
     "adamw of lists": lambda of: torch.optim.AdamW(of, 1e-2, foreach=True),
+    "adam": lambda of: torch.optim.Adam(of, 1e-2),
+    "nadam": lambda of: torch.optim.NAdam(of, 1e-2),
     "rmsprop of lists": lambda of: torch.optim.RMSprop(of, 1e-2, centered=True, foreach=True),
     "lbfgs": lambda of: torch.optim.LBFGS(of, 0.5, max_iter=3),
 }
@@ -72,6 +74,33 @@ def test_a_step_is_one_recording(optimizer, is_compiling):
         compiled()
     assert not evalframe.torch.explain(compiled)().breaks
     assert all(not torch.equal(parameter, then) for parameter, then in zip(model.parameters(), before, strict=True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+def test_a_step_whose_number_is_a_tensor_is_one_graph(optimizer, backend):
+    """With default options: the number of the step is taken out of a tensor for each parameter."""
+
+    def losses(wraps):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+        steps, found = optimizer(model.parameters(), 1e-2), []
+        step = wraps(lambda: steps.step())
+        for number in range(50):
+            steps.zero_grad()
+            loss = F.mse_loss(model(X + number % 5), X[:, :2] * 2)
+            loss.backward()
+            if number:
+                step()
+            else:
+                steps.step()
+            found.append(loss.item())
+        return found, step
+
+    (expected, _), (found, compiled) = losses(lambda step: step), losses(functools.partial(evalframe.torch.compile, backend=backend))
+    assert found == expected if backend == "eager" else found == pytest.approx(expected, abs=1e-6)
+    assert not evalframe.torch.explain(compiled)().breaks
+    assert len(evalframe.torch.graph_modules(compiled)) == 1
 
 
 def of_aot(graphs):

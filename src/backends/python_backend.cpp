@@ -715,6 +715,9 @@ class Python final : public Executable {
   bool take(Run& run, const Stretch& stretch, Py_ssize_t index, PyObject* value, std::string& problem) const {
     const int32_t node = stretch.outputs[index];
     const Meta& meta = graph_.nodes[node].meta;
+    if (of_torch_ && meta.kind == Kind::kFloat && torch::is_tensor(value)) {  // torch_nodes.cpp: numbers_as_tensors
+      return static_cast<bool>(run.results[node] = Ref::steal(PyObject_CallMethod(value, "item", nullptr)));
+    }
     if (!matches(meta, value)) {
       problem = "returned " + described(value) + " as output " + std::to_string(index) + "; return " + described(meta) +
                 ", as the graph's text says";
@@ -805,7 +808,10 @@ bool may_be_in_body(const Graph& graph, const Node& node, int32_t begin) { retur
 
 Ref tell_body(const Graph& graph, const std::vector<int32_t>& nodes, const std::vector<Operand>& inputs, const std::vector<int32_t>& outputs) {
   const std::vector<Effect> effects = torch_effects_of(graph);
-  const bool plain = std::ranges::all_of(nodes, [&](int32_t node) { return effects[static_cast<size_t>(node)] == Effect::kPure || effects[static_cast<size_t>(node)] == Effect::kDerived; });
+  const bool plain = std::ranges::all_of(nodes, [&](int32_t node) {
+    const Effect effect = effects[static_cast<size_t>(node)];
+    return effect == Effect::kDerived || (effect == Effect::kPure && graph.nodes[static_cast<size_t>(node)].meta.kind != Kind::kFloat);
+  });
   if (!plain) return Ref();
   const Stretch stretch{.begin = outputs.front(), .end = outputs.back() + 1, .inputs = inputs, .outputs = outputs};
   return Teller(graph, stretch, nodes).tell();

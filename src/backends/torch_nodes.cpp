@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "bytecode/operators.h"
 #include "core/builtins.h"
@@ -14,7 +16,7 @@
 
 namespace evalframe::backends {
 
-using graph::Form, graph::Graph, graph::Kind, graph::Node, graph::Operand;
+using graph::Form, graph::Graph, graph::Kind, graph::Meta, graph::Node, graph::Operand;
 
 namespace {
 
@@ -138,18 +140,85 @@ void change(Transforms& transforms, const Graph& graph, const Node& node) {
   transforms.depth = kLost;
 }
 
+// Whether Python reads the text of a complex number as another one, as graphs have it: (-0+1j) as 1j, -1j as (-0-1j), and infj as a name.
+bool has_other_text(PyObject* object) {
+  if (!PyComplex_CheckExact(object)) return false;
+  const double real = PyComplex_RealAsDouble(object), imag = PyComplex_ImagAsDouble(object);
+  const bool is_minus_zero = (real == 0 && std::signbit(real)) || (imag == 0 && std::signbit(imag));
+  return is_minus_zero || (real == 0 && std::signbit(imag)) || !std::isfinite(imag);
+}
+
+bool is_of_floats(const Meta& meta) { return meta.kind == Kind::kTensor && (meta.dtype == graph::DType::float32 || meta.dtype == graph::DType::float64); }
+
+// A constant that a float64 is, too; its value.
+std::optional<double> plain_number(const Graph& graph, Operand operand) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  PyObject* const object = operand.space == Operand::Space::kConstant ? graph.constants[operand.index].get() : nullptr;
+  if (object && PyFloat_CheckExact(object)) return PyFloat_AS_DOUBLE(object);
+  if (!object || !PyLong_CheckExact(object)) return std::nullopt;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow || value > kMost || value < -kMost ? std::nullopt : std::optional(static_cast<double>(value));
+}
+
+// What Python computes of floats as float64s are computed, errors apart, which graphs ask for (python/evalframe/torch/graphs.py).
+bool is_arithmetic(const Graph& graph, const Node& node) {
+  using enum bytecode::BinaryOp;
+  if (node.form == Form::kUnary) return static_cast<bytecode::UnaryOp>(node.code) == bytecode::UnaryOp::kNegative;
+  if (node.form != Form::kBinary) return false;
+  const bytecode::BinaryOp op = bytecode::binary_op(node.code);
+  if (op != kPower) return op == kAdd || op == kSubtract || op == kMultiply || op == kTrueDivide;
+  const std::optional<double> base = plain_number(graph, graph.operands_of(node)[0]), exponent = plain_number(graph, graph.operands_of(node)[1]);
+  return base ? *base > 0 && *base < 1 : exponent && (*exponent == 2 || *exponent == 0.5);
+}
+
+// Operations that take a tensor without dimensions for a number: one of two operands, or what the last, with this name, is multiplied by.
+bool takes_tensor_for_number(const Graph& graph, const Node& node) {
+  if (node.form == Form::kBinary) return is_arithmetic(graph, node) && bytecode::binary_op(node.code) != bytecode::BinaryOp::kPower;
+  if (node.form != Form::kCall) return false;
+  static constexpr std::pair<std::string_view, uint32_t> kScaled[] = {{"add", 3}, {"sub", 3}, {"addcmul", 4}, {"addcdiv", 4}};
+  static constexpr std::string_view kOfTwo[] = {"add", "sub", "mul", "div"};
+  const Ref text = Ref::steal(PyObject_GetAttrString(graph.constants[node.callable].get(), "__name__"));
+  if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), false;
+  std::string_view name = utf8(text.get());
+  if (name.ends_with("_")) name.remove_suffix(1);
+  if (node.keywords == 0) return node.count == 2 && std::ranges::find(kOfTwo, name) != std::end(kOfTwo);
+  const Operand* const scale = named_operand(graph, node, name.starts_with("addc") ? "value" : "alpha");
+  return node.keywords == 1 && scale && std::ranges::find(kScaled, std::pair(name, node.count)) != std::end(kScaled);
+}
+
+// Whether backends get the node with tensors in the place of floats that depend on elements: x.item(), what is computed of such numbers, and
+// operations on tensors of one dtype that they go into. before: the same of the nodes before it.
+bool numbers_as_tensors(const Graph& graph, const std::vector<char>& before, const Node& node) {
+  const Operand* const first = graph.operands_of(node);
+  const auto is_known = [&](Operand operand) { return operand.space == Operand::Space::kNode && before[operand.index] && graph.nodes[operand.index].meta.kind == Kind::kFloat; };
+  if (node.meta.kind == Kind::kFloat && node.form == Form::kCall) {
+    PyObject* const callable = graph.constants[node.callable].get();
+    const bool asks = callable == reinterpret_cast<PyObject*>(&PyFloat_Type) || (torch::is_torchs(callable) && Py_IS_TYPE(callable, &PyMethodDescr_Type) && std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "item");
+    const Meta* const meta = node.count == 1 ? graph.meta_of(*first) : nullptr;
+    return asks && meta && is_of_floats(*meta);
+  }
+  if (std::none_of(first, first + node.count, is_known)) return false;
+  if (node.meta.kind == Kind::kFloat) {
+    return is_arithmetic(graph, node) && std::all_of(first, first + node.count, [&](Operand operand) { return is_known(operand) || plain_number(graph, operand); });
+  }
+  return is_of_floats(node.meta) && takes_tensor_for_number(graph, node) && std::all_of(first, first + node.count, [&](Operand operand) {
+    const Meta* const meta = graph.meta_of(operand);
+    return is_known(operand) || (meta && meta->kind == Kind::kTensor && meta->dtype == node.meta.dtype);
+  });
+}
+
 // Goes through a graph in order.
 class Effects {
  public:
   explicit Effects(const Graph& graph) : graph_(graph), of_sizes_(graph.nodes.size()), of_elements_(graph.nodes.size()) {}
 
   std::vector<Effect> all() {
-    for (const Node& node : graph_.nodes) {
-      const size_t at = effects_.size();
-      of_sizes_[at] = asks_for_size(node) || is_computed_of_sizes(node);
-      of_elements_[at] = !of_sizes_[at] && is_of_elements(node);
-      effects_.push_back(effect(node, of_sizes_[at]));
-    }
+    // Where arithmetic raises an error the recorded calls do all again, which would draw other random numbers.
+    const bool draws = std::ranges::any_of(graph_.nodes, [this](const Node& node) { return backends::only_draws(graph_, node) && acts_on_tensors(graph_, node); });
+    for (const Node& node : graph_.nodes) as_tensors_.push_back(!draws && numbers_as_tensors(graph_, as_tensors_, node));
+    do find_effects();
+    while (parts_numbers());
     for (size_t i = 0; i < effects_.size(); i++) {
       if (effects_[i] != Effect::kApart && effects_[i] != Effect::kEffect) need_before(graph_.nodes[i]);
     }
@@ -159,6 +228,34 @@ class Effects {
   }
 
  private:
+  void find_effects() {
+    effects_.clear();
+    for (const Node& node : graph_.nodes) {
+      const size_t at = effects_.size();
+      of_sizes_[at] = asks_for_size(node) || is_computed_of_sizes(node);
+      of_elements_[at] = !of_sizes_[at] && is_of_elements(node);
+      effects_.push_back(as_tensors_[at] ? Effect::kPure : effect(node, of_sizes_[at]));
+    }
+  }
+
+  // Numbers that something else asks for are Python's own, and so are those that were made in front of what isn't a backend's. Whether there were such.
+  bool parts_numbers() {
+    bool found = false;
+    std::vector<int32_t> pieces;  // by node
+    for (size_t i = 0; i < effects_.size(); i++) {
+      pieces.push_back((i ? pieces.back() : 0) + (effects_[i] == Effect::kEffect));
+      for (const Operand* operand = operands(graph_.nodes[i]); operand != operands(graph_.nodes[i]) + graph_.nodes[i].count; operand++) {
+        if (operand->space != Operand::Space::kNode || !is_number(graph_.nodes[operand->index].meta) || of_sizes_[operand->index]) continue;
+        char& number = as_tensors_[operand->index];
+        const bool parted = as_tensors_[i] && (!number || pieces[operand->index] != pieces[i]), asked = !as_tensors_[i] && number;
+        if (parted) as_tensors_[i] = 0;
+        if (asked) number = 0;
+        found = found || parted || asked;
+      }
+    }
+    return found;
+  }
+
   // A backend gets all that a transformation of torch.func is about, or nothing of it: what that has wrapped has no meaning outside. Where it
   // isn't known that what holds in front of it was set back, the recorded calls run it.
   void keep_transforms_whole() {
@@ -213,7 +310,7 @@ class Effects {
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
     if (of_sizes) return Effect::kDerived;
-    if (may_resize(graph_, node) || takes_number(node)) return Effect::kEffect;
+    if (may_resize(graph_, node) || takes_number(node) || takes_other_text(node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
   }
 
@@ -223,6 +320,10 @@ class Effects {
   }
   bool takes_number(const Node& node) const {
     return std::any_of(operands(node), operands(node) + node.count, [this](Operand operand) { return operand.space == Operand::Space::kNode && of_elements_[operand.index]; });
+  }
+
+  bool takes_other_text(const Node& node) const {
+    return std::any_of(operands(node), operands(node) + node.count, [this](Operand operand) { return operand.space == Operand::Space::kConstant && has_other_text(graph_.constants[operand.index].get()); });
   }
 
   bool is_operation(const Node& node) const {
@@ -287,6 +388,7 @@ class Effects {
   std::vector<Effect> effects_;  // of the nodes so far
   std::vector<char> of_sizes_;  // by node: numbers, and containers of such, that follow from sizes and numbers from outside
   std::vector<char> of_elements_;  // by node
+  std::vector<char> as_tensors_;  // by node: see numbers_as_tensors
 };
 
 }  // namespace

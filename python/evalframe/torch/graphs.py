@@ -55,6 +55,11 @@ def has_classes(rows: Sequence[Any]) -> bool:
     )
 
 
+def has_numbers(rows: Sequence[Any]) -> bool:
+    """Whether they ask a tensor for a float."""
+    return any(row[0] == "call" and row[5][0] == "float" for row in rows)
+
+
 def _takes_dtypes(row: Any) -> bool:
     return row[0] == "call" and getattr(row[2], "__module__", None) not in ("builtins", "_operator")
 
@@ -83,6 +88,7 @@ def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[
         inputs.append(node)
     built = _Rows(graph, stretch, inputs)
     built.add(0, len(rows))
+    built.check_conditions()
     graph.output(tuple(built.values[index] for index in output_rows))
     return graph, built.checks
 
@@ -111,6 +117,10 @@ class _Rows:
         self._inputs = inputs
         self._rows = stretch.told[2]
         self._device = _core.torch_default_device()
+        self._numbers: set[int] = set()
+        """Rows of floats that depend on elements: they are tensors of float64."""
+        self._conditions: list[fx.Node] = []
+        """What holds where Python raises no error."""
 
     def add(self, begin: int, end: int) -> None:
         index = begin
@@ -147,8 +157,18 @@ class _Rows:
         if callable_ in _MARKS:  # of one that ends elsewhere
             self.values[index] = None
             return
+        numbers = [place for place, (space, at) in enumerate(operand_rows) if space == "n" and at in self._numbers]
+        if kind == "float" and (numbers or (form == "call" and self._meta(*operand_rows[0])[0] == "tensor")):
+            self._numbers.add(index)
+            self.values[index] = self._computed(form, code, operands) if numbers else self._element(operands[0])
+            return
+        for place in numbers:
+            dtype = getattr(torch, self._rows[index][5][1])
+            operands[place] = _made(self._graph, "call_method", "to", [operands[place], dtype])
         if form == "call" and self._takes_tensor_for_number(getattr(callable_, "__name__", ""), keywords, operand_rows):
             node = _by_tensors(self._graph, callable_, operands)
+        elif form in _OPERATORS and 0 in numbers:
+            node = _made(self._graph, "call_function", _plain(form, code), operands)
         else:
             node = _node(self._graph, form, code, callable_, keywords, operands, self._device)
         asks = kind in _NUMBERS and not (form == "call" and callable_ in _TRANSFORMS)
@@ -159,13 +179,39 @@ class _Rows:
         node.meta["stack_trace"] = _trace(*origin)
         self.values[index] = node
 
+    def _element(self, tensor: fx.Node) -> fx.Node:
+        """Of a tensor of floats with one, which may be written into later."""
+        detached = _made(self._graph, "call_method", "detach", [tensor])
+        alone = _made(self._graph, "call_method", "reshape", [detached, ()])
+        return _made(self._graph, "call_method", "to", [alone, torch.float64], {"copy": True})
+
+    def _computed(self, form: str, code: int, operands: list[Any]) -> fx.Node:
+        """What Python makes of floats, which raises an error where torch gives infinity."""
+        function = _plain(form, code)
+        node = _made(self._graph, "call_function", function, operands)
+        if function is operator.truediv and isinstance(operands[1], fx.Node):
+            self._conditions.append(_made(self._graph, "call_function", operator.ne, [operands[1], 0]))
+        if function is operator.pow:
+            of = next(operand for operand in operands if isinstance(operand, fx.Node))
+            finite, unless = (_made(self._graph, "call_function", torch.isfinite, [one]) for one in (node, of))
+            self._conditions.append(_made(self._graph, "call_function", operator.ge, [finite, unless]))  # or not `unless`
+        return node
+
+    def check_conditions(self) -> None:
+        """Behind all rows."""
+        if self._conditions:
+            each = _made(self._graph, "call_function", torch.stack, [self._conditions])
+            holds = _made(self._graph, "call_method", "all", [each])
+            _made(self._graph, "call_function", torch._assert_async, [holds, ERROR])
+
     def _takes_tensor_for_number(self, name: str, keywords: tuple[str, ...] | None, operand_rows: Any) -> bool:
         asked = _NUMBERS_OF.get(name.rstrip("_"))
         if asked is None or len(operand_rows) != asked.operands or (keywords or ()) != asked.keywords:
             return False
         *others, number = (self._meta(*row) for row in operand_rows)
         # Of one dtype: the number is taken in that of the result.
-        return bool(number[0] == "tensor" and len({dtype for _, dtype, _ in others}) == 1)
+        is_tensor = number[0] == "tensor" or (operand_rows[-1][0] == "n" and operand_rows[-1][1] in self._numbers)
+        return bool(is_tensor and len({dtype for _, dtype, _ in others}) == 1)
 
     def _meta(self, space: str, at: Any) -> Any:
         """Its kind, and dtype and shape or None."""
@@ -175,6 +221,7 @@ class _Rows:
         """What is between the rows is a module, whose results are what is asked for behind them."""
         inner = _Inner(self, self._stretch)
         inner.add(begin + 1, end)
+        inner.check_conditions()
         asked = [index for index in inner.values if self._last_use(index) > end]
         results: dict[fx.Node, Any] = {}
         fx.map_arg([inner.values[index] for index in asked] + inner.checks, lambda node: results.setdefault(node, None))
@@ -210,6 +257,7 @@ class _Inner(_Rows):
         self.graph = self._graph
         self.taken: dict[fx.Node, fx.Node] = {}
         self._outer = outer
+        self._numbers = outer._numbers
         self._given: dict[fx.Node, fx.Node] = {}
 
     def value(self, space: str, at: Any) -> Any:
@@ -225,6 +273,12 @@ class _Inner(_Rows):
             placeholder.meta.update(node.meta)
             self._given[node], self.taken[placeholder] = placeholder, node
         return self._given[node]
+
+
+def _plain(form: str, code: int) -> Callable[..., Any]:
+    """The operator, not in place."""
+    function = _OPERATORS[form][code]
+    return PLAIN.get(function, function)
 
 
 def _placeholder(graph: fx.Graph, name: str) -> fx.Node:
@@ -278,6 +332,7 @@ def _by_tensors(graph: fx.Graph, callable_: Any, operands: list[Any]) -> fx.Node
     return _made(graph, "call_method", adds, [first, scaled])
 
 
+ERROR = "a number that a tensor gives is divided by zero, or its power is no float"
 _NO_META = None, None, None
 _EMPTY = torch.nn.Module()
 _NUMBERS = ("int", "bool", "float")

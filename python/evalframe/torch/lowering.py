@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from evalframe import _core
 from evalframe.torch.default_device import set_aside
-from evalframe.torch.graphs import graph_module, graph_of, has_bodies, has_classes
+from evalframe.torch.graphs import ERROR, graph_module, graph_of, has_bodies, has_classes, has_numbers
 from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, unwarned, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.torch.writes import apart, separated, take_given_back, with_given_back
@@ -66,7 +67,9 @@ class Lowering:
             return None
         if any(type(example) is complex for example in examples):  # numbers that backends don't take
             return None
-        if has_classes(told[2]):
+        if has_classes(told[2]) or any(meta[0] == "float" for _, meta, _ in told[1]):
+            return None
+        if self._backend is None and has_numbers(told[2]):  # which Python computes with others' last bits
             return None
         if not stretch.varies and not stretch.kept:
             with contextlib.suppress(OtherSizesError):
@@ -158,6 +161,8 @@ class Lowering:
             return stretch.called_with_all(with_given_back(function, given_back), len(symbols))
 
         function = called(self._asked(stretch, module, given))
+        if has_numbers(stretch.told[2]) and not stretch.writes:
+            return without_errors(function)
         return apart(function, called(module)) if stretch.writes else function
 
     def _asked(self, stretch: Stretch, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
@@ -177,6 +182,21 @@ class Lowering:
         if not callable(function):
             raise _error(self.name, stretch.told[0], f"returned {type(function).__name__}, which can't be called")
         return function
+
+
+def without_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where Python's arithmetic would raise an error, the recorded calls do."""
+
+    @functools.wraps(function)
+    def call(*inputs: Any) -> Any:
+        try:
+            return function(*inputs)
+        except RuntimeError as error:
+            if ERROR not in str(error):
+                raise
+            return NotImplemented
+
+    return call
 
 
 def _random_state() -> tuple[Any, Any]:
