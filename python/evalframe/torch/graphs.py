@@ -194,7 +194,8 @@ class _Rows:
         if function is operator.pow:
             of = next(operand for operand in operands if isinstance(operand, fx.Node))
             finite, unless = (_made(self._graph, "call_function", torch.isfinite, [one]) for one in (node, of))
-            self._conditions.append(_made(self._graph, "call_function", operator.ge, [finite, unless]))  # or not `unless`
+            holds = _made(self._graph, "call_function", operator.ge, [finite, unless])  # finite or not unless
+            self._conditions.append(holds)
         return node
 
     def check_conditions(self) -> None:
