@@ -142,6 +142,15 @@ def test_backends_get_it(function):
     assert len(evalframe.torch.graph_modules(captured)) == 1
 
 
+def test_a_tensor_that_is_there_twice_is_given_as_in_eager():
+    def twice(x):
+        return torch.cond(x.sum() > 0, lambda a, b: a + b, lambda a, b: a - b, (x, x))
+
+    captured = evalframe.torch.compile(twice, backend="aot_eager")
+    for sign in (1, 1, -1):
+        check(twice, captured, rows(sign))
+
+
 @pytest.mark.parametrize("function", [branches, loop, scanned, mapped], ids=lambda function: function.__name__)
 def test_inductor_gets_it(function):
     captured = evalframe.torch.compile(function, backend="inductor")

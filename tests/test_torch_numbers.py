@@ -189,7 +189,9 @@ def test_numbers_of_elements_are_tensors_in_graphs():
 def test_errors_of_arithmetic_are_no_infinities(writes):
     def call(x, y):
         x = x.add_(0) if writes else x
-        return x * (0.01 / (1 - 0.9 ** y.item())), x * (2 - y.item()) ** 0.5
+        number = y.item()
+        unused = 1 / number
+        return x * (0.01 / (1 - 0.9**number)), x * (2 - number) ** 0.5
 
     captured = evalframe.torch.compile(call, backend="aot_eager")
     x = torch.ones(3)

@@ -123,7 +123,8 @@ class Planner {
     for (const int32_t node : stretch.outputs) wanted[node] = 1;
     std::vector<int32_t> nodes;
     for (int32_t node = stretch.end - 1; node >= 0; node--) {
-      const bool counts = effects_[node] == Effect::kPure && (last_use_[node] <= node || (of_torch_ && acts_on_tensors(graph_, graph_.nodes[node])));
+      const bool may_raise = of_torch_ && graph_.nodes[node].meta.kind == Kind::kFloat;  // what Python computes of numbers
+      const bool counts = effects_[node] == Effect::kPure && (last_use_[node] <= node || may_raise || (of_torch_ && acts_on_tensors(graph_, graph_.nodes[node])));
       const bool asked = node >= stretch.begin && (effects_[node] == Effect::kHeld || counts);
       if (!wanted[node] && !asked) continue;
       nodes.push_back(node);

@@ -201,8 +201,8 @@ class _Rows:
     def check_conditions(self) -> None:
         """Behind all rows."""
         if self._conditions:
-            each = _made(self._graph, "call_function", torch.stack, [self._conditions])
-            holds = _made(self._graph, "call_method", "all", [each])
+            both = functools.partial(_made, self._graph, "call_function", operator.and_)
+            holds = functools.reduce(lambda one, other: both([one, other]), self._conditions)
             _made(self._graph, "call_function", torch._assert_async, [holds, ERROR])
 
     def _takes_tensor_for_number(self, name: str, keywords: tuple[str, ...] | None, operand_rows: Any) -> bool:

@@ -26,6 +26,8 @@ Backend = Callable[[fx.GraphModule, list[Any]], Callable[..., Sequence[Any]]]
 _set_tracing: Any = torch._C._autograd._saved_tensors_hooks_set_tracing  # type: ignore[attr-defined, unused-ignore]
 _IS_OVERWRITTEN = "needed for gradient computation has been modified by an inplace operation"
 """What backward would raise, which a backend that traces it learns before anybody has called it."""
+_MAY_ALIAS = "might be aliasing the input or the output"
+"""What AOTAutograd says of operators whose functions get a tensor twice, which eager gives them."""
 _OF_ELEMENTS = DataDependentOutputException, GuardOnDataDependentSymNode
 _REPLAYED = "eager"
 """The backend that runs graphs as they are: the recorded calls do so without Python in between."""
@@ -176,7 +178,7 @@ class Lowering:
             with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
-            if _asks_for_elements(error) or _IS_OVERWRITTEN in str(error):
+            if _asks_for_elements(error) or _IS_OVERWRITTEN in str(error) or _MAY_ALIAS in str(error):
                 raise OtherSizesError from error
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
