@@ -190,7 +190,7 @@ def test_errors_of_arithmetic_are_no_infinities(writes):
     def call(x, y):
         x = x.add_(0) if writes else x
         number = y.item()
-        unused = 1 / number
+        _ = 1 / number  # nobody uses it
         return x * (0.01 / (1 - 0.9**number)), x * (2 - number) ** 0.5
 
     captured = evalframe.torch.compile(call, backend="aot_eager")
