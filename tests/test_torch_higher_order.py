@@ -198,6 +198,13 @@ def test_a_predicate_that_is_known_takes_one_branch():
     assert [str(node) for node in evalframe.torch.graph_modules(captured)[0].graph.nodes] == ["x", "sin", "output"]
 
 
+def test_what_can_be_no_module_for_all_sizes_is_one_for_those_that_are_known():
+    for settings in ({"dynamic": True}, {"fullgraph": True}):
+        captured = evalframe.torch.compile(one_in_another, backend="eager", **settings)
+        for size in (16, 12):
+            check(one_in_another, captured, rows()[:size] if "dynamic" in settings else rows())
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("function", [branches, loop, scanned, mapped], ids=lambda function: function.__name__)
 def test_sizes_may_vary(function, backend):

@@ -39,9 +39,15 @@ void add_codes(Codes& codes, PyObject* callable, int depth = 0) {
   }
 }
 
-// Borrowed: `follow_body_no_more` keeps them.
+bool& sizes_vary() {
+  thread_local bool vary = false;
+  return vary;
+}
+
+// Borrowed: `follow_body_no_more` keeps them. What can't be followed where sizes vary may be where they don't.
 Codes codes_of(PyObject* function) {
   Codes codes;
+  if (sizes_vary()) codes.push_back(nullptr);
   add_codes(codes, function);
   std::sort(codes.begin(), codes.end());
   return codes;
@@ -94,6 +100,8 @@ PyObject* body_input() { return c_function<input_of>("body_input"); }
 PyObject* take_bodies() { return c_function<bodies_taken>("take_bodies"); }
 PyObject* call_operator() { return c_function<called_operator>("call_operator"); }
 PyObject* follows_body() { return c_function<is_followed>("follows_body"); }
+
+void expect_sizes_to_vary(bool vary) { sizes_vary() = vary; }
 
 void give_bodies(Ref bodies) { ready() = std::move(bodies); }
 

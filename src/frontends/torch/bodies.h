@@ -24,6 +24,8 @@ PyObject* call_operator();
 // and no checkpoint is open.
 PyObject* follows_body();
 void follow_body_no_more(PyObject* function, const std::string& why);
+// ... by this thread's recording, in which sizes vary, or don't: asked and told from then on.
+void expect_sizes_to_vary(bool vary);
 // ... what was found in it; empty: nothing.
 std::string why_not_followed(PyObject* function);
 

@@ -215,6 +215,7 @@ Plan operator_as_it_is(const Given& given) {
 
 // Where the function of one of torch's operators begins and ends.
 Plan mark_of_body(Recorder& recorder, PyObject* callable, const Given& given) {
+  torch::expect_sizes_to_vary(recorder.sizes_vary());
   if (callable == torch::call_operator()) return operator_as_it_is(given);
   if (callable == torch::follows_body()) return plan_constant();
   if (callable == torch::body_input()) return operation(recorder, callable, given);
