@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 from torch._dynamo.eval_frame import is_dynamo_supported
+from torch._higher_order_ops import utils
 from torch._higher_order_ops.associative_scan import AssociativeScanOp, associative_scan_op
 from torch._higher_order_ops.cond import CondOp, cond_op
 from torch._higher_order_ops.map import MapImpl
 from torch._higher_order_ops.map import map_impl as map_op
 from torch._higher_order_ops.scan import ScanOp, scan_op
-from torch._higher_order_ops.utils import _hop_compile_and_call as _compile_and_call
 from torch._higher_order_ops.while_loop import WhileLoopOp, while_loop_op
 from torch.utils import _pytree
 
@@ -33,6 +33,7 @@ _follows: Any = _core.follows_body
 _ask: Any = _core.call_operator
 _Left: Any = _core.BodyLeft
 _isinstance, _len, _tuple, _Tensor = isinstance, len, tuple, torch.Tensor
+_compile_and_call: Any = getattr(utils, "_hop_compile_and_call", None)
 _tree_flatten, _tree_unflatten = _pytree.tree_flatten, _pytree.tree_unflatten
 _COND, _WHILE_LOOP, _MAP = OfModules(cond_op), OfModules(while_loop_op), OfModules(map_op)
 _SCAN, _ASSOCIATIVE_SCAN = OfModules(scan_op), OfModules(associative_scan_op)
@@ -179,5 +180,7 @@ STAND_INS: dict[Any, Any] = {
 
 
 def add_operators() -> None:
+    if _compile_and_call is None:  # an older torch has operators call its compiler each in its own way
+        return
     _core.set_policy(is_dynamo_supported, "constant")
     _core.add_stand_ins({operator: (function, -3) for operator, function in STAND_INS.items()})
