@@ -46,7 +46,8 @@ class ArrayNode {
       case Sense::kReduce: return reduce();
       case Sense::kView: return view();
       case Sense::kStore: return store();
-      case Sense::kRolled:  // of graphs
+      case Sense::kRolled:
+      case Sense::kDifference:  // of graphs
       case Sense::kQuick:
       case Sense::kCall: break;
     }

@@ -19,7 +19,7 @@ constexpr int kMinNumbers = 16;
 
 bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kFill ||
-         sense == Sense::kReduce || sense == Sense::kRolled;
+         sense == Sense::kReduce || sense == Sense::kRolled || sense == Sense::kDifference;
 }
 
 // What NumPy does as fast.

@@ -50,6 +50,7 @@ void Lowering::lower_node(int32_t node) {
     case Sense::kFill: lower_fill(node, meaning); break;
     case Sense::kReduce: lower_reduce(node, meaning); break;
     case Sense::kRolled: lower_rolled(node, meaning); break;
+    case Sense::kDifference: lower_difference(node, meaning); break;
     case Sense::kView: lower_view(node, meaning); break;
     case Sense::kStore: return lower_store(node, meaning);
     case Sense::kQuick: case Sense::kCall: return;

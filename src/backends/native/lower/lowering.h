@@ -146,6 +146,7 @@ class Lowering {
   static int inputs_of(const Meaning& meaning);
   void harmless_elsewhere(int k, const Meaning& meaning, std::vector<int>& numbers);
   void lower_fill(int32_t node, const Meaning& meaning);
+  void lower_difference(int32_t node, const Meaning& meaning);
   int body(int k, const Meaning& meaning, const std::vector<int>& numbers);
   int clip(int k, const Meaning& meaning, const std::vector<int>& numbers, const std::vector<Value>& operands);
 

@@ -1,6 +1,7 @@
 // Lowers operations on elements, with or without a mask, and arrays of one value.
 #include "backends/native/lower/lowering.h"
 
+#include <bit>
 #include <utility>
 
 namespace evalframe::native::lowering {
@@ -72,6 +73,33 @@ void Lowering::lower_fill(int32_t node, const Meaning& meaning) {
   value.index = operation(value.kernel, {ScalarOp::cast, value.dtype, use(value.kernel, number, value.dtype)});
   const Value like = meaning.like ? value_of(meaning.shape[0].at, DType::kNone) : value;
   value.layout = layout_of_copy(like, !meaning.like);
+  value_at(node) = std::move(value);
+}
+
+// Of differences of elements, not of what is stored of them: these have the same bits.
+void Lowering::lower_difference(int32_t node, const Meaning& meaning) {
+  const Value array = in_memory(meaning.args[0], value_of(meaning.args[0], meaning.loop));
+  const auto times = static_cast<size_t>(meaning.number);
+  std::vector<Value> parts;
+  for (int64_t first = 0; first <= meaning.number; first++) {
+    const int64_t behind = meaning.number - first;
+    Meaning seen;
+    seen.items.assign(static_cast<size_t>(std::countr_zero(meaning.axes)), {IndexItem::Kind::kSlice});
+    seen.items.push_back({.kind = IndexItem::Kind::kSlice, .start = first ? first : IndexItem::kAbsent, .stop = behind ? -behind : IndexItem::kAbsent});
+    parts.push_back(view_of(array, seen));
+    parts.back().layout = layout_of(parts.back().box);
+  }
+  Value value;
+  value.dims = broadcast(parts);
+  value.dtype = meaning.result;
+  value.kernel = choose_kernel(parts, value.dims, 0, false);
+  value.layout = layout_of(parts, value.dims);
+  std::vector<int> numbers;
+  for (Value& part : parts) numbers.push_back(use(value.kernel, part, meaning.loop));
+  for (size_t left = times; left > 0; left--) {
+    for (size_t i = 0; i < left; i++) numbers[i] = operation(value.kernel, {ScalarOp::subtract, meaning.result, numbers[i + 1], numbers[i]});
+  }
+  value.index = numbers[0];
   value_at(node) = std::move(value);
 }
 

@@ -9,7 +9,7 @@
 
 namespace evalframe::native {
 
-enum class Function : uint8_t { kUfunc, kReduction, kView, kFill, kWhere, kClip, kRound, kOuter, kRoll, kCast, kCopy, kCopyInCOrder, kCreate, kEmpty, kEmptyLike };
+enum class Function : uint8_t { kUfunc, kReduction, kView, kFill, kWhere, kClip, kRound, kOuter, kRoll, kDifference, kCast, kCopy, kCopyInCOrder, kCreate, kEmpty, kEmptyLike };
 
 // The function, and what it is told apart by from others of its kind.
 struct Known {

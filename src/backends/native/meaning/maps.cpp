@@ -198,6 +198,28 @@ Meaning Meanings::outer(const Node& node) const {
   return meaning;
 }
 
+// Without anything put in front or behind. The differences of bools are others.
+Meaning Meanings::difference(const Node& node) const {
+  Arguments arguments{graph_, node};
+  const Operand array = arguments.get(0, "a"), times = arguments.get(1, "n"), along = arguments.get(2, "axis");
+  const Meta& known = meta(array);
+  if (reader_ == Reader::kLoop || !arguments.all_known() || known.kind != Kind::kArray || !is_typed(known) || known.rank < 1 || known.dtype == DType::bool_) return {};
+  if (node.meta.kind != Kind::kArray || node.meta.dtype != known.dtype || node.meta.rank != known.rank) return {};
+  constexpr int64_t kMostTimes = 4;
+  Meaning meaning;
+  meaning.number = 1;
+  std::vector<int> axes;
+  if (times && (!constant(times) || !read_int(constant(times), meaning.number) || meaning.number < 1 || meaning.number > kMostTimes)) return {};
+  if (!along) axes.push_back(known.rank - 1);
+  else if (!constant(along) || PyTuple_Check(constant(along)) || !read_axis_list(along, known.rank, axes)) return {};
+  meaning.sense = Sense::kDifference;
+  meaning.args[0] = array;
+  meaning.count = 1;
+  meaning.axes = 1u << axes[0];
+  meaning.loop = meaning.result = known.dtype;
+  return meaning;
+}
+
 // Loops have their own way to roll what is in their caches.
 Meaning Meanings::roll(const Node& node) const {
   Arguments arguments{graph_, node};

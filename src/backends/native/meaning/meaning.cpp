@@ -128,6 +128,7 @@ Meaning Meanings::call(const Node& node) const {
     case Function::kRound: return round(node);
     case Function::kOuter: return outer(node);
     case Function::kRoll: return roll(node);
+    case Function::kDifference: return difference(node);
     case Function::kView: return view(node, known->view);
   }
   return {};

@@ -19,6 +19,7 @@ enum class Sense : uint8_t {
   kFill,    // a new array of `shape` that is args[0] everywhere
   kReduce,  // args[0] reduced over `axes`
   kRolled,  // args[0] with what is in each axis moved round, by as many as the int `items` says: a new array
+  kDifference,  // each element of args[0] taken from the one behind it along `axes`, and so `number` times
   kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
   kStore,   // args[0] is written into the part `items` of `target`
   kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
@@ -66,14 +67,14 @@ struct Meaning {
   ScalarOp op = ScalarOp::add;
   Operand args[4];              // kFill: none for a number that stands in `number`
   int count = 0;
-  int64_t number = 0;           // kFill
+  int64_t number = 0;           // kFill, kDifference
   DType loop = DType::kNone;    // type in which the arguments enter
   DType result = DType::kNone;  // type of the result
   Operand target;               // the array that is written; a map's is also the node's value
   ReduceOp reduce = ReduceOp::kNone;
   Statistic statistic = Statistic::kPlain;
   int64_t ddof = 0;             // kVariance, kDeviation: taken from the count
-  uint32_t axes = 0;            // kReduce
+  uint32_t axes = 0;            // kReduce; kDifference: one
   bool keepdims = false;
   bool c_order = false;         // kCast: the result is in C order, not in the order of args[0]
   bool masked = false;          // kMap: the last two of args say where it is done, and what stands elsewhere
@@ -119,6 +120,7 @@ class Meanings {
   Meaning round(const Node& node) const;
   Meaning outer(const Node& node) const;
   Meaning roll(const Node& node) const;
+  Meaning difference(const Node& node) const;
   Meaning fill(const Node& node, Filling filling) const;
   Meaning view(const Node& node, View view) const;
   bool read_view(const Node& node, View view, Meaning& meaning) const;
