@@ -47,7 +47,8 @@ class ArrayNode {
       case Sense::kView: return view();
       case Sense::kStore: return store();
       case Sense::kRolled:
-      case Sense::kDifference:  // of graphs
+      case Sense::kDifference:
+      case Sense::kMaskedStore:  // of graphs
       case Sense::kQuick:
       case Sense::kCall: break;
     }

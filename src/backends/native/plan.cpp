@@ -19,7 +19,7 @@ constexpr int kMinNumbers = 16;
 
 bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kFill ||
-         sense == Sense::kReduce || sense == Sense::kRolled || sense == Sense::kDifference;
+         sense == Sense::kReduce || sense == Sense::kRolled || sense == Sense::kDifference || sense == Sense::kMaskedStore;
 }
 
 // What NumPy does as fast.
@@ -302,7 +302,7 @@ class Planner {
       computing += computes(sense) && !is_copy(meaning_[node]);
       writing += writes(meaning_[node]);
       stores += sense == Sense::kStore && stores_computed(node);
-      numbers += computes(sense) && sense != Sense::kReduce && graph_.nodes[node].meta.kind != Kind::kArray;
+      numbers += computes(sense) && sense != Sense::kReduce && sense != Sense::kMaskedStore && graph_.nodes[node].meta.kind != Kind::kArray;
     }
     if (numbers == computing) return computing > kMinNumbers;
     return writing ? computing + stores > 1 : computing > 0;
@@ -410,7 +410,8 @@ class Planner {
       const int target = leaf_of(segment, meaning_[node].target);
       if (target < 0) continue;
       if (std::find(segment.written.begin(), segment.written.end(), target) == segment.written.end()) segment.written.push_back(target);
-      for (int32_t reader = meaning_[node].sense == Sense::kStore ? node : node + 1; reader < segment.end; reader++) {
+      const bool reads_others = meaning_[node].sense == Sense::kStore || meaning_[node].sense == Sense::kMaskedStore;
+      for (int32_t reader = reads_others ? node : node + 1; reader < segment.end; reader++) {
         if (stage_[reader] != Stage::kKernel) continue;
         for (int i = 0; i < meaning_[reader].count; i++) {
           const int read = leaf_of(segment, meaning_[reader].args[i]);

@@ -53,6 +53,7 @@ void Lowering::lower_node(int32_t node) {
     case Sense::kDifference: lower_difference(node, meaning); break;
     case Sense::kView: lower_view(node, meaning); break;
     case Sense::kStore: return lower_store(node, meaning);
+    case Sense::kMaskedStore: return lower_masked_store(node, meaning);
     case Sense::kQuick: case Sense::kCall: return;
   }
   if (static_cast<int>(value_at(node).dims.size()) != graph_.nodes[node].meta.rank) throw Unsupported();

@@ -187,6 +187,7 @@ class Lowering {
   void add_store(int32_t node, const Value& value, const Value& target);
   bool is_used(const Value& value) const;
   void lower_store(int32_t node, const Meaning& meaning);
+  void lower_masked_store(int32_t node, const Meaning& meaning);
   Value copied(Value value, DType dtype, Operand operand);
   void write_directly(Stored& stored);
   bool can_write_directly(const Stored& stored) const;

@@ -86,6 +86,25 @@ void Lowering::lower_store(int32_t node, const Meaning& meaning) {
   add_store(node, value, part);
 }
 
+// The array with the number where the mask holds, and as it was elsewhere, is written into it.
+void Lowering::lower_masked_store(int32_t node, const Meaning& meaning) {
+  const Value target = target_of(meaning.target, meaning.result);
+  Value mask = element_of(meaning.args[0], DType::bool_), number = value_of(meaning.args[1], meaning.loop), old = value_of(meaning.args[2], meaning.loop);
+  if (number.dtype != meaning.loop || !number.dims.empty()) throw Unsupported{node};
+  Value value;
+  value.dims = unite(unite(mask.dims, old.dims), target.dims);
+  value.dtype = meaning.result;
+  value.layout = target.layout;
+  value.kernel = choose_kernel({mask, number, old}, value.dims, 0, false);
+  const int where = use(value.kernel, mask, DType::bool_), new_one = use(value.kernel, number, meaning.loop), old_one = use(value.kernel, old, meaning.loop);
+  remember(meaning.args[0], mask);
+  remember(meaning.args[1], number);
+  remember(meaning.args[2], old);
+  value.index = operation(value.kernel, {ScalarOp::select, value.dtype, where, new_one, old_one});
+  add_store(node, value, target);
+  value_at(node) = std::move(value);
+}
+
 Value Lowering::copied(Value value, DType dtype, Operand operand) {
   const std::vector<int> space = canonical(value.dims);
   Value copy;

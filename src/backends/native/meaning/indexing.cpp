@@ -33,7 +33,7 @@ Meaning Meanings::store(const Node& node) const {
   // NumPy raises where a single number is out of a signed type's range; kernels would wrap it.
   if (from.kind == Kind::kNumpyScalar && is_signed(to.dtype) && !PyArray_CanCastSafely(numpy::type_number(from.dtype), numpy::type_number(to.dtype))) return {};
   Meaning meaning;
-  if (!read_index(operands[1], meaning.items)) return {};
+  if (!read_index(operands[1], meaning.items)) return masked_store(node);
   int used = 0;
   for (const IndexItem& item : meaning.items) used += item.kind == IndexItem::Kind::kInteger || item.kind == IndexItem::Kind::kSlice;
   if (used > to.rank) return {};
@@ -41,6 +41,22 @@ Meaning Meanings::store(const Node& node) const {
   meaning.target = operands[0];
   meaning.args[0] = operands[2];
   meaning.count = 1;
+  meaning.loop = meaning.result = to.dtype;
+  return meaning;
+}
+
+// Of a number that is an element as it is: NumPy converts none where the mask holds nowhere.
+Meaning Meanings::masked_store(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  const Meta &to = meta(operands[0]), &mask = meta(operands[1]), &from = meta(operands[2]);
+  if (reader_ == Reader::kLoop || mask.kind != Kind::kArray || mask.dtype != DType::bool_ || mask.rank != to.rank) return {};
+  if (to.dtype == DType::bool_ || to.dtype == DType::float16 || from.kind == Kind::kArray || (is_typed(from) && from.dtype != to.dtype)) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kMaskedStore;
+  meaning.target = meaning.args[2] = operands[0];
+  meaning.args[0] = operands[1];
+  meaning.args[1] = operands[2];
+  meaning.count = 3;
   meaning.loop = meaning.result = to.dtype;
   return meaning;
 }
