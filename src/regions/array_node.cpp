@@ -48,6 +48,7 @@ class ArrayNode {
       case Sense::kStore: return store();
       case Sense::kRolled:
       case Sense::kDifference:
+      case Sense::kKept:
       case Sense::kMaskedStore:  // of graphs
       case Sense::kQuick:
       case Sense::kCall: break;

@@ -19,7 +19,7 @@ constexpr int kMinNumbers = 16;
 
 bool computes(Sense sense) {
   return sense == Sense::kMap || sense == Sense::kWhere || sense == Sense::kClip || sense == Sense::kCast || sense == Sense::kFill ||
-         sense == Sense::kReduce || sense == Sense::kRolled || sense == Sense::kDifference || sense == Sense::kMaskedStore;
+         sense == Sense::kReduce || sense == Sense::kRolled || sense == Sense::kDifference || sense == Sense::kMaskedStore || sense == Sense::kKept;
 }
 
 // What NumPy does as fast.
@@ -82,6 +82,7 @@ class Planner {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
     }
     leave_fillings();
+    leave_kept();
     as_recorded_ = meaning_;
   }
 
@@ -111,8 +112,9 @@ class Planner {
 
   // `a[k] += b` ends by storing a view into its own place: NumPy, too, copies nothing then.
   bool stores_itself(int32_t node) const {
-    if (graph_.nodes[node].form != Form::kSetItem) return false;
-    return meaning_[node].sense != Sense::kCall && meanings_.meta(operands_of(node)[2]).kind == Kind::kArray && graph::stores_itself(graph_, graph_.nodes[node]);
+    const Sense sense = meaning_[node].sense;
+    if (graph_.nodes[node].form != Form::kSetItem || (sense != Sense::kStore && sense != Sense::kQuick)) return false;
+    return meanings_.meta(operands_of(node)[2]).kind == Kind::kArray && graph::stores_itself(graph_, graph_.nodes[node]);
   }
 
   // An array of one value is made beforehand where it is written later or stays: NumPy's may not even take memory.
@@ -126,6 +128,40 @@ class Planner {
       if (writes(meaning_[node])) leave(root(meaning_[node].target));
       if (last_use_[node] == size_) leave(root(Operand::node(node)));
     }
+  }
+
+  // What a mask keeps is made, and stored, by calls, unless nothing but maps and stores by the same mask see it, and what is computed of it.
+  void leave_kept() {
+    std::set<int32_t> stores;
+    for (int32_t node = 0; node < size_; node++) {
+      if (meaning_[node].sense == Sense::kKept && !is_stored_as_kept(node, stores)) meaning_[node] = {};
+    }
+    for (int32_t node = 0; node < size_; node++) {
+      const bool is_of_array = meaning_[node].sense == Sense::kMaskedStore && meanings_.meta(meaning_[node].args[1]).kind == Kind::kArray;
+      if (is_of_array && !stores.contains(node)) meaning_[node] = {};
+    }
+  }
+
+  // Adds the stores.
+  bool is_stored_as_kept(int32_t kept, std::set<int32_t>& stores) const {
+    std::set<int32_t> of_it{kept}, stored;
+    const auto is_of_it = [&](Operand operand) { return operand.space == Operand::Space::kNode && of_it.contains(operand.index); };
+    for (int32_t node = kept + 1; node < size_; node++) {
+      const std::vector<Operand> operands = operands_of(node);
+      const Meaning& meaning = meaning_[node];
+      if (graph_.nodes[node].form == Form::kCheckMeta || std::none_of(operands.begin(), operands.end(), is_of_it)) continue;
+      if (meaning.sense == Sense::kMaskedStore) {
+        if (!is_of_it(meaning.args[1]) || !graph::are_same(graph_, meaning.args[0], meaning_[kept].args[1])) return false;
+        stored.insert(node);
+        continue;
+      }
+      if (meaning.sense != Sense::kMap || meaning.masked || (meaning.target && last_use_[meaning.target.index] > node)) return false;
+      of_it.insert(node);
+    }
+    const auto is_left = [&](int32_t node) { return last_use_[node] == size_; };
+    if (stored.empty() || std::any_of(of_it.begin(), of_it.end(), is_left)) return false;
+    stores.merge(stored);
+    return true;
   }
 
   void use(Operand operand, int32_t at, bool by_node) {
@@ -197,7 +233,7 @@ class Planner {
   bool is_map(Operand operand) const {
     if (!staged(operand, Stage::kKernel) || graph_.nodes[operand.index].meta.kind != Kind::kArray) return false;
     const Sense sense = meaning_[operand.index].sense;
-    return computes(sense) && sense != Sense::kReduce && sense != Sense::kRolled;
+    return computes(sense) && sense != Sense::kReduce && sense != Sense::kRolled && sense != Sense::kKept;
   }
 
   const Write* last_write(Operand operand) const {

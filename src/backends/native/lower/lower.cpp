@@ -54,13 +54,15 @@ void Lowering::lower_node(int32_t node) {
     case Sense::kView: lower_view(node, meaning); break;
     case Sense::kStore: return lower_store(node, meaning);
     case Sense::kMaskedStore: return lower_masked_store(node, meaning);
+    case Sense::kKept: return lower_kept(node, meaning);
     case Sense::kQuick: case Sense::kCall: return;
   }
-  if (static_cast<int>(value_at(node).dims.size()) != graph_.nodes[node].meta.rank) throw Unsupported();
+  if (value_at(node).kept_by < 0 && static_cast<int>(value_at(node).dims.size()) != graph_.nodes[node].meta.rank) throw Unsupported();
 }
 
 void Lowering::keep(int32_t node) {
   Value& value = value_at(node);
+  if (value.kept_by >= 0) throw Unsupported{value.kept_by};
   if (!value.box.rolls.empty()) value = unrolled(std::move(value));
   if (value.kernel < 0) throw Unsupported();
   store(value);

@@ -32,6 +32,7 @@ struct Value {
   bool fixed = false;  // a view that may not be written
   Box source;       // a copy that is written later: where what it copies stands
   Box place;        // a view of such a copy: where it is written; it is read where the source stands
+  int kept_by = -1;  // of all elements, those that a mask keeps: the node that takes these; elsewhere it is ones, or what comes of them
   int layout = -1;  // of the array that it is for the program; -1: C order, or less than two dimensions
 };
 
@@ -188,6 +189,8 @@ class Lowering {
   bool is_used(const Value& value) const;
   void lower_store(int32_t node, const Meaning& meaning);
   void lower_masked_store(int32_t node, const Meaning& meaning);
+  void lower_kept(int32_t node, const Meaning& meaning);
+  int kept_or_one(int k, int32_t kept_by, int number, DType dtype);
   Value copied(Value value, DType dtype, Operand operand);
   void write_directly(Stored& stored);
   bool can_write_directly(const Stored& stored) const;

@@ -1,6 +1,7 @@
 // Lowers operations on elements, with or without a mask, and arrays of one value.
 #include "backends/native/lower/lowering.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -12,6 +13,11 @@ void Lowering::lower_map(int32_t node, const Meaning& meaning) {
   for (int i = 0; i < meaning.count; i++) operands.push_back(i == 0 && is_seen ? value_of(meaning.args[i], meaning.loop) : element_of(meaning.args[i], meaning.loop));
   if (meaning.flattened) operands[0] = flattened(node, meaning, std::move(operands[0]));
   if (!meaning.order.empty()) operands[0] = view_of(in_memory(meaning.args[0], std::move(operands[0])), meaning);
+  const auto kept = std::find_if(operands.begin(), operands.end(), [](const Value& value) { return value.kept_by >= 0; });
+  const int32_t kept_by = kept == operands.end() ? -1 : kept->kept_by;
+  for (const Value& value : operands) {
+    if (kept_by >= 0 && value.kept_by < 0 && !value.dims.empty()) throw Unsupported{kept_by};
+  }
   std::vector<int> space = broadcast(operands);
   if (meaning.target) space = unite(space, value_of(meaning.target, meaning.result).dims);
   if (meaning.in_place) space = unite(space, operands[0].dims);
@@ -24,11 +30,13 @@ void Lowering::lower_map(int32_t node, const Meaning& meaning) {
     const bool elsewhere = meaning.masked && i == meaning.count - 1;
     numbers.push_back(use(k, operands[i], condition ? DType::bool_ : elsewhere ? wanted : meaning.loop));
     if (!meaning.flattened) remember(meaning.args[i], operands[i]);
+    if (operands[i].kept_by >= 0) numbers[i] = kept_or_one(k, kept_by, numbers[i], meaning.loop);
   }
   if (meaning.masked) harmless_elsewhere(k, meaning, numbers);
   Value value;
   value.dims = space;
   value.kernel = k;
+  value.kept_by = kept_by;
   value.dtype = meaning.result;
   value.index = meaning.sense == Sense::kClip ? clip(k, meaning, numbers, operands) : body(k, meaning, numbers);
   if (meaning.in_place) value.layout = operands[0].layout;

@@ -163,6 +163,7 @@ Value& Lowering::value_at(int32_t node) { return values_[node - segment_.begin];
 // An operand that is to stand somewhere, element by element.
 Value Lowering::value_of(Operand operand, DType loop) {
   Value value = element_of(operand, loop);
+  if (value.kept_by >= 0) throw Unsupported{value.kept_by};
   if (value.box.rolls.empty()) return value;
   return value_at(operand.index) = unrolled(std::move(value));
 }

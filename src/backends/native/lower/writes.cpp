@@ -86,13 +86,37 @@ void Lowering::lower_store(int32_t node, const Meaning& meaning) {
   add_store(node, value, part);
 }
 
+void Lowering::lower_kept(int32_t node, const Meaning& meaning) {
+  Value array = element_of(meaning.args[0], meaning.loop), mask = element_of(meaning.args[1], DType::bool_);
+  if (array.kept_by >= 0 || mask.kept_by >= 0) throw Unsupported{node};
+  Value value;
+  value.dims = unite(mask.dims, array.dims);
+  value.dtype = meaning.result;
+  value.kept_by = node;
+  value.kernel = choose_kernel({array, mask}, value.dims, 0, false);
+  const int number = use(value.kernel, array, meaning.loop);
+  remember(meaning.args[0], array);
+  value.index = kept_or_one(value.kernel, node, number, meaning.loop);
+  value_at(node) = std::move(value);
+}
+
+// Of a value of kernel k: a one where the mask doesn't hold, so that no operation meets a condition there.
+int Lowering::kept_or_one(int k, int32_t kept_by, int number, DType dtype) {
+  const Operand of = segment_.meanings[kept_by - segment_.begin].args[1];
+  Value mask = element_of(of, DType::bool_), one = scalar({Operand{}, constant(1), DType::float64});
+  const int where = use(k, mask, DType::bool_);
+  remember(of, mask);
+  return operation(k, {ScalarOp::select, dtype, where, number, use(k, one, dtype)});
+}
+
 // The array with the number where the mask holds, and as it was elsewhere, is written into it.
 void Lowering::lower_masked_store(int32_t node, const Meaning& meaning) {
   const Value target = target_of(meaning.target, meaning.result);
-  Value mask = element_of(meaning.args[0], DType::bool_), number = value_of(meaning.args[1], meaning.loop), old = value_of(meaning.args[2], meaning.loop);
-  if (number.dtype != meaning.loop || !number.dims.empty()) throw Unsupported{node};
+  Value mask = element_of(meaning.args[0], DType::bool_), number = element_of(meaning.args[1], meaning.loop), old = value_of(meaning.args[2], meaning.loop);
+  if (number.dtype != meaning.loop || (number.kept_by < 0 && !number.dims.empty())) throw Unsupported{node};
   Value value;
   value.dims = unite(unite(mask.dims, old.dims), target.dims);
+  if (number.kept_by >= 0) value.dims = unite(value.dims, number.dims);
   value.dtype = meaning.result;
   value.layout = target.layout;
   value.kernel = choose_kernel({mask, number, old}, value.dims, 0, false);

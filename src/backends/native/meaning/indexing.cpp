@@ -10,7 +10,7 @@ Meaning Meanings::subscript(const Node& node) const {
   const Meta& from = meta(operands[0]);
   if (from.kind != Kind::kArray || !is_typed(from) || !is_typed(node.meta)) return {};
   Meaning meaning;
-  if (!read_index(operands[1], meaning.items)) return {};
+  if (!read_index(operands[1], meaning.items)) return kept(node);
   int used = 0, added = 0, taken = 0;
   for (const IndexItem& item : meaning.items) {
     used += item.kind == IndexItem::Kind::kInteger || item.kind == IndexItem::Kind::kSlice;
@@ -45,12 +45,30 @@ Meaning Meanings::store(const Node& node) const {
   return meaning;
 }
 
-// Of a number that is an element as it is: NumPy converts none where the mask holds nowhere.
+// By an array of bools for all elements of one that isn't of such itself.
+bool Meanings::is_masked(const Node& node) const {
+  const Meta &array = meta(graph_.operands_of(node)[0]), &mask = meta(graph_.operands_of(node)[1]);
+  if (reader_ == Reader::kLoop || mask.kind != Kind::kArray || mask.dtype != DType::bool_ || mask.rank != array.rank) return false;
+  return array.dtype != DType::bool_ && array.dtype != DType::float16;
+}
+
+Meaning Meanings::kept(const Node& node) const {
+  const Operand* operands = graph_.operands_of(node);
+  if (!is_masked(node) || node.meta.kind != Kind::kArray || node.meta.rank != 1 || node.meta.dtype != meta(operands[0]).dtype) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kKept;
+  meaning.args[0] = operands[0];
+  meaning.args[1] = operands[1];
+  meaning.count = 2;
+  meaning.loop = meaning.result = node.meta.dtype;
+  return meaning;
+}
+
+// Of what is an element as it is: NumPy converts none where the mask holds nowhere.
 Meaning Meanings::masked_store(const Node& node) const {
   const Operand* operands = graph_.operands_of(node);
-  const Meta &to = meta(operands[0]), &mask = meta(operands[1]), &from = meta(operands[2]);
-  if (reader_ == Reader::kLoop || mask.kind != Kind::kArray || mask.dtype != DType::bool_ || mask.rank != to.rank) return {};
-  if (to.dtype == DType::bool_ || to.dtype == DType::float16 || from.kind == Kind::kArray || (is_typed(from) && from.dtype != to.dtype)) return {};
+  const Meta &to = meta(operands[0]), &from = meta(operands[2]);
+  if (!is_masked(node) || (is_typed(from) && from.dtype != to.dtype) || (from.kind == Kind::kArray && !is_typed(from))) return {};
   Meaning meaning;
   meaning.sense = Sense::kMaskedStore;
   meaning.target = meaning.args[2] = operands[0];

@@ -22,7 +22,8 @@ enum class Sense : uint8_t {
   kDifference,  // each element of args[0] taken from the one behind it along `axes`, and so `number` times
   kView,    // args[0] seen otherwise, see Seen; where that can't be done without a copy, the copy
   kStore,   // args[0] is written into the part `items` of `target`
-  kMaskedStore,  // the number args[1] is written into `target`, which args[2] is, too, where args[0] holds
+  kKept,    // the elements of args[0] where args[1] holds: all that comes of them is stored by the same mask
+  kMaskedStore,  // args[1], a number or what was kept by the same mask, is written into `target`, which args[2] is, too, where args[0] holds
   kQuick,   // computes no arrays, has no effects and warns of nothing: tuples, slices, arithmetic of Python numbers, checks
   kCall,    // anything else: called as it is, in program order
 };
@@ -138,6 +139,8 @@ class Meanings {
   bool is_c_order(Operand order) const;
   Meaning subscript(const Node& node) const;
   Meaning store(const Node& node) const;
+  bool is_masked(const Node& node) const;
+  Meaning kept(const Node& node) const;
   Meaning masked_store(const Node& node) const;
   Meaning attribute(const Node& node) const;
   bool quick(const Node& node) const;
