@@ -143,6 +143,17 @@ def test_nearest_centres() -> None:
     assert "call" not in compiled.builder.text()
 
 
+@pytest.mark.parametrize("exponent", [2, 2.0, 3, 1, 0, -1, 0.5, 2 + 0j, True])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_powers_of_complex_arrays(dtype: str, exponent: Any) -> None:
+    parts = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-310, 1e300, -1e200, 3e-170]
+    with np.errstate(all="ignore"):
+        z = np.array([complex(a, b) for a in parts for b in parts] + list(np.linspace(-3, 2, 99) * (1 + 0.3j)), dtype)
+        for x in (z, z[::-1], z[::2], np.asfortranarray(z[:200].reshape(10, 20))):
+            check(lambda np, x: (x**exponent) * 1.0, x)
+            check(lambda np, x: np.power(x, exponent) * 1.0, x)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_powers_of_numbers_are_those_of_the_c_library(dtype: str) -> None:
     def norms(rows: Any) -> Any:

@@ -84,7 +84,8 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   }
   // Python's bools become halves, which no Python number is written as.
   if (!typed && loop.in == DType::float16) return {};
-  if (is_complex(loop.in) && !has_complex(known->op)) return {};
+  const bool may_be_square = known->op == ScalarOp::power && array && node.form == Form::kBinary;
+  if (is_complex(loop.in) && !has_complex(known->op) && !may_be_square) return {};
   // LLVM knows the answer, and then what is computed of it, without the flags that NumPy warns of.
   const bool asks = known->op == ScalarOp::isnan || known->op == ScalarOp::isinf;
   if (asks && !is_float(loop.in) && !is_complex(loop.in)) return {};
@@ -103,6 +104,8 @@ Meaning Meanings::map(const Node& node, PyObject* ufunc, const Operand* operands
   if (target && meta(target).kind == Kind::kArray) meaning.target = target;
   if (meaning.target ? !is_typed(meta(target)) || warns_of_cast(loop.out, meta(target).dtype) : loop.out != node.meta.dtype) return {};
   if (meaning.op == ScalarOp::power && !shorten_power(node, meaning)) return {};
+  if (is_complex(loop.in) && meaning.op == ScalarOp::square && known->op == ScalarOp::power) meaning.op = product_of(meaning.op, loop.in);
+  if (is_complex(loop.in) && !has_complex(meaning.op)) return {};
   return meaning;
 }
 
@@ -114,7 +117,8 @@ bool Meanings::shorten_power(const Node& node, Meaning& meaning) const {
   int64_t whole = -1;
   if (value) read_int(value, whole);
   const double real = value && PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : 0;
-  if ((whole == 2 || real == 2) && (array || node.form == Form::kCall)) {
+  // Of complex numbers, not for 2.0.
+  if ((whole == 2 || (real == 2 && !is_complex(meaning.loop))) && (array || node.form == Form::kCall)) {
     meaning.op = ScalarOp::square;
     meaning.count = 1;
     return true;
