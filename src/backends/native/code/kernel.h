@@ -91,6 +91,8 @@ class CompiledKernel {
   virtual void make_ready(const int64_t* extents, const KernelOperand* operands) const = 0;
   // From here on code is made in full, where it is next met. False: it was.
   virtual bool improve() const = 0;
+  // Tells it of a run whose parts tasks have done, in which nothing is compiled: such runs, too, may be worth code that is made with more effort.
+  virtual void count_run(const int64_t* extents) const = 0;
   // From here on a run never asks to be done again.
   virtual void be_quiet() const = 0;
   // Seconds that one thread takes, about.

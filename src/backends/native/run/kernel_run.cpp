@@ -53,6 +53,9 @@ class Native final : public CompiledKernel {
   const Kernel& kernel() const override { return kernel_; }
   bool improve() const override { return improve_to(Effort::kFull); }
   void be_quiet() const override { quiet_ = true; }
+  void count_run(const int64_t* extents) const override {
+    if (effort_.load(std::memory_order_relaxed) != Effort::kFull) count_what_takes_longer(extents);
+  }
   double seconds(const int64_t* extents) const override {
     double seconds = seconds_per_element_;
     for (int d = 0; d < kernel_.rank; ++d) seconds *= static_cast<double>(extents[d]);
@@ -235,7 +238,7 @@ bool Native::writes_an_input(const KernelOperand* operands) const {
 }
 
 FloatFlags Native::run(const int64_t* extents, const KernelOperand* operands) const {
-  if (effort_.load(std::memory_order_relaxed) != Effort::kFull) count_what_takes_longer(extents);
+  count_run(extents);
   const bool quiet = may_signal_ && (quiet_ || writes_an_input(operands));
   const FloatFlags flags = run_once(extents, operands, quiet);
   constexpr FloatFlags kInvalid = 8;

@@ -155,6 +155,7 @@ FloatFlags Lagged::run(Arena::Scope& scope) const {
     store_slice(part, slices_ - 1, end_of(part, true));
     _mm_sfence();
   });
+  call_.kernel->count_run(call_.extents);
   return flags;
 }
 
