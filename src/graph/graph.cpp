@@ -217,6 +217,12 @@ Meta meta_of(Borrowed object, std::vector<int64_t>& sizes) {
   return meta;
 }
 
+double Graph::elements_of(const Meta& meta) const {
+  double elements = meta.kind == Kind::kArray ? 1 : 0;
+  for (int axis = 0; axis < meta.rank; axis++) elements *= static_cast<double>(sizes[meta.shape + axis]);
+  return elements;
+}
+
 const Meta* Graph::meta_of(Operand operand) const {
   switch (operand.space) {
     case Operand::Space::kInput: return &inputs[operand.index].meta;

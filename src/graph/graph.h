@@ -100,6 +100,7 @@ struct Graph {
 
   const Operand* operands_of(const Node& node) const { return operands.data() + node.operands; }
   const Meta* meta_of(Operand operand) const;  // of an input or node; null for a constant
+  double elements_of(const Meta& meta) const;  // as recorded; 0 for what isn't an array
 };
 
 // A point at which execution may leave the graph: before node `node` (== nodes.size(): at its end).

@@ -102,10 +102,7 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
   for (const auto& [a, b] : variant.equal) {
     if (symbols[a] != symbols[b]) return false;
   }
-  const auto alone = [&](const Undo& undo) { return shapes[variant.storages[undo.place.storage].source].alone; };
-  if (!std::all_of(variant.undo.begin(), variant.undo.end(), alone)) return false;
-  const auto lags_alone = [&](const KernelPlan& plan) { return plan.lags < 0 || shapes[variant.storages[plan.ports[1].storage].source].alone; };
-  if (!std::all_of(variant.kernels.begin(), variant.kernels.end(), lags_alone)) return false;
+  if (!std::all_of(variant.alone.begin(), variant.alone.end(), [&](int leaf) { return shapes[leaf].alone; })) return false;
   if (!has_order_of(variant, shapes, symbols)) return false;
   return std::all_of(variant.contiguous.begin(), variant.contiguous.end(),
                      [&](int leaf) { return PyArray_IS_C_CONTIGUOUS(numpy::as_array(leaves[leaf])); });
@@ -115,9 +112,7 @@ bool serves(const Variant& variant, const LeafShape* shapes, PyObject* const* le
 bool makes_large_arrays(const graph::Graph& graph) {
   constexpr double kLarge = 128 << 10;  // bytes, from which on each has memory of the system's at first
   const auto is_large = [&](const Node& node) {
-    double bytes = node.meta.kind == Kind::kArray && node.meta.dtype != DType::kNone ? graph::size_of(node.meta.dtype) : 0;
-    for (int axis = 0; axis < node.meta.rank; axis++) bytes *= static_cast<double>(graph.sizes[node.meta.shape + axis]);
-    return bytes >= kLarge;
+    return node.meta.dtype != DType::kNone && graph.elements_of(node.meta) * graph::size_of(node.meta.dtype) >= kLarge;
   };
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_large);
 }
@@ -165,12 +160,7 @@ void NativeExecutable::add_recorded_variants() {
 
 double NativeExecutable::elements_of(const Segment& segment) const {
   double all = 0;
-  for (int32_t node = segment.begin; node < segment.end; node++) {
-    const graph::Meta& meta = graph_.nodes[node].meta;
-    double elements = meta.kind == Kind::kArray ? 1 : 0;
-    for (int axis = 0; axis < meta.rank; axis++) elements *= static_cast<double>(graph_.sizes[meta.shape + axis]);
-    all += elements;
-  }
+  for (int32_t node = segment.begin; node < segment.end; node++) all += graph_.elements_of(graph_.nodes[node].meta);
   return all;
 }
 

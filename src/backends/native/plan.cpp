@@ -276,17 +276,11 @@ class Planner {
       double needed = 0;
       for (int32_t made = begin_; made < end; made++) {
         if (stage_[made] != Stage::kKernel || last_use_[made] < end || meaning_[made].sense == Sense::kStore) continue;
-        needed += computes(meaning_[made].sense) && !writes(meaning_[made]) ? elements_of(graph_.nodes[made].meta) : 1;
+        needed += computes(meaning_[made].sense) && !writes(meaning_[made]) ? std::max(graph_.elements_of(graph_.nodes[made].meta), 1.0) : 1;
       }
       if (needed < least) least = needed, best = end;
     }
     return best;
-  }
-
-  double elements_of(const graph::Meta& meta) const {
-    double elements = 1;
-    for (int axis = 0; axis < meta.rank; axis++) elements *= static_cast<double>(graph_.sizes[meta.shape + axis]);
-    return elements;
   }
 
   // Ends the open segment there, and places what was in it from there on, and the node, in another one.

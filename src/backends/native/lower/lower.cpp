@@ -39,7 +39,9 @@ void Lowering::lower_all() {
   for (const Stored& store : stores_) {
     if (store.direct) continue;
     commit(store);
-    if (may_lag(store)) variant_.kernels.back().lags = place[static_cast<size_t>(store.value.kernel)];
+    if (!may_lag(store)) continue;
+    variant_.kernels.back().lags = place[static_cast<size_t>(store.value.kernel)];
+    variant_.alone.push_back(variant_.storages[store.target.box.storage].source);
   }
 }
 
@@ -63,7 +65,7 @@ void Lowering::lower_node(int32_t node) {
 void Lowering::keep(int32_t node) {
   Value& value = value_at(node);
   if (value.kept_by >= 0) throw Unsupported{value.kept_by};
-  if (!value.box.rolls.empty()) value = unrolled(std::move(value));
+  if (!value.box.rolls.empty()) value = made_anew(value);
   if (value.kernel < 0) throw Unsupported();
   store(value);
   int32_t& owner = variant_.storages[value.box.storage].node;

@@ -139,7 +139,8 @@ struct Variant {
   std::vector<Storage> storages;
   std::vector<ScalarSource> scalars;
   std::vector<KernelPlan> kernels;
-  std::vector<Undo> undo;                  // these leaves must be alone
+  std::vector<Undo> undo;
+  std::vector<int> alone;                  // leaves that must be: they are written while kernels run
 };
 
 struct Segment {

@@ -153,7 +153,6 @@ class Lowering {
 
   // rolls.cpp
   void lower_rolled(int32_t node, const Meaning& meaning);
-  Value unrolled(Value value);
 
   // lower_reductions.cpp
   static bool order_shows(ReduceOp reduce, DType dtype);
@@ -174,6 +173,7 @@ class Lowering {
   Value flattened(int32_t node, const Meaning& meaning, Value value);
   Value reshaped(int32_t node, const Value& base, const std::vector<int>& shape, const Meaning& meaning);
   Box regrouped_buffer(const Box& from, const std::vector<int>& shape);
+  Value made_anew(Value& value);
   Value in_c_order(Value value, Operand operand);
   bool regrouped(const Box& from, const std::vector<int>& shape, Box& to);
   void index(const Value& base, const std::vector<IndexItem>& items, Value& view);

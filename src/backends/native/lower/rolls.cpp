@@ -24,15 +24,4 @@ void Lowering::lower_rolled(int32_t node, const Meaning& meaning) {
   value_at(node) = std::move(value);
 }
 
-// An array of its own. By an operation, so that two of the same are two arrays.
-Value Lowering::unrolled(Value value) {
-  Value copy;
-  copy.dims = canonical(value.dims);
-  copy.dtype = value.dtype;
-  copy.layout = value.layout;
-  copy.kernel = choose_kernel({value}, copy.dims, 0, false);
-  copy.index = operation(copy.kernel, {ScalarOp::cast, copy.dtype, use(copy.kernel, value, copy.dtype)});
-  return copy;
-}
-
 }  // namespace evalframe::native::lowering

@@ -165,7 +165,7 @@ Value Lowering::value_of(Operand operand, DType loop) {
   Value value = element_of(operand, loop);
   if (value.kept_by >= 0) throw Unsupported{value.kept_by};
   if (value.box.rolls.empty()) return value;
-  return value_at(operand.index) = unrolled(std::move(value));
+  return value_at(operand.index) = made_anew(value);
 }
 
 // One of which each element is read, which may be rolled.

@@ -130,13 +130,20 @@ Box Lowering::regrouped_buffer(const Box& from, const std::vector<int>& shape) {
   return to;
 }
 
-Value Lowering::in_c_order(Value value, Operand operand) {
+// A copy, by an operation of its own: it shares a storage neither with another one nor with what it copies.
+Value Lowering::made_anew(Value& value) {
   Value copy;
   copy.dims = canonical(value.dims);
   copy.dtype = value.dtype;
+  copy.layout = value.layout;
   copy.kernel = choose_kernel({value}, copy.dims, 0, false);
-  // An operation of its own, so that the copy doesn't share a storage with one in another order.
   copy.index = operation(copy.kernel, {ScalarOp::cast, copy.dtype, use(copy.kernel, value, copy.dtype)});
+  return copy;
+}
+
+Value Lowering::in_c_order(Value value, Operand operand) {
+  Value copy = made_anew(value);
+  copy.layout = -1;
   remember(operand, value);
   store(copy);
   copy.kernel = -1;

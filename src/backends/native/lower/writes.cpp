@@ -231,6 +231,7 @@ void Lowering::keep_old(int k, const Value& target) {
   const int kept = add_storage({Storage::Kind::kBuffer, -1, dtype, target.dims});
   outputs_.push_back({k, input(k, old), kept, ReduceOp::kNone, whole_box(target.dims.size())});
   variant_.undo.push_back({k, target.box, target.dims, kept});
+  variant_.alone.push_back(variant_.storages[target.box.storage].source);
 }
 
 // A type whose elements are moved as they are.

@@ -217,7 +217,9 @@ FloatFlags run_group(const std::vector<Call>& group, std::span<const KernelCall>
     const Slices slices(group, memory, rows);
     FloatFlags flags = slices.run();
     if (flags & kAgain) flags = run_again(group, slices);
-    for (const Call& call : group) call.call->kernel->count_run(call.call->extents);
+    if (threads_here() > 1) {
+      for (const Call& call : group) call.call->kernel->count_run(call.call->extents);
+    }
     done += static_cast<int>(group.size());
     return flags;
   }

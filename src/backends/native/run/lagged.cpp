@@ -58,11 +58,10 @@ std::optional<Lagged> Lagged::of(const KernelCall& call, size_t output, const Ke
   const int threads = threads_here();
   made.parts_ = threads == 1 ? 1 : static_cast<int>(std::min<int64_t>(threads * kPartsPerThread, slices / kFewestSlices));
   made.slices_ = slices / made.parts_;
-  std::vector<KernelOperand> operands(call.operands, call.operands + call.kernel->kernel().inputs.size() + call.kernel->kernel().outputs.size());
   std::vector<int64_t> extents(call.extents, call.extents + rank);
   for (const int64_t more : {0, 1}) {
     extents[0] = rows / (made.parts_ * made.slices_) + more;
-    call.kernel->make_ready(extents.data(), operands.data());
+    call.kernel->make_ready(extents.data(), call.operands);
   }
   return made;
 }
@@ -155,7 +154,7 @@ FloatFlags Lagged::run(Arena::Scope& scope) const {
     store_slice(part, slices_ - 1, end_of(part, true));
     _mm_sfence();
   });
-  call_.kernel->count_run(call_.extents);
+  if (parts_ > 1) call_.kernel->count_run(call_.extents);
   return flags;
 }
 

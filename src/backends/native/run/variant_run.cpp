@@ -183,8 +183,8 @@ void VariantRun::add_parts(const KernelPlan& plan, const KernelCall& whole) {
         operands[p].data += (from < 0 ? from + whole.extents[i] : from) * operands[p].strides[i];
       }
     }
-    // Before anything runs: what has run of a kernel can't be told from all of it.
-    plan.compiled->make_ready(extents, operands);
+    // Before anything runs: what has run of a kernel can't be told from all of it where that is to be undone.
+    if (!variant_.undo.empty()) plan.compiled->make_ready(extents, operands);
     *end_++ = {whole.kernel, extents, operands, whole.scratch};
     for (d = 0; d < rank && ++part[d] + 1 == borders[d].size(); d++) part[d] = 0;
   }
