@@ -238,6 +238,32 @@ def test_what_an_operation_gives_together_is_taken_apart_where_it_is_made():
         assert torch.equal(captured(torch.ones(size), SCALE), call(torch.ones(size), SCALE))
 
 
+def in_lists(x):
+    rows, factors = [x * 2, x + 1], [x.mean().item(), 1 - 0.5 ** x.max().item()]
+    torch._foreach_mul_(rows, factors)
+    torch._foreach_addcdiv_(rows, [x, x], [x.exp(), x.exp()], [factor * -1 for factor in factors])
+    return torch._foreach_add(rows, factors)
+
+
+def in_mixed_lists(x):
+    rows, factors = [x * 2, x + 1], [x.mean().item(), 0.5]
+    return torch._foreach_mul(rows, factors), torch._foreach_mul([x, x], [x.mean().item(), x.max().item()]), factors
+
+
+def in_lists_of_doubles(x):
+    return torch._foreach_mul([x, x.double()], [x.mean().item(), x.max().item()])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("function, graphs", [(in_lists, 1), (in_mixed_lists, None), (in_lists_of_doubles, None)])
+def test_lists_of_numbers(function, graphs, backend):
+    captured = evalframe.torch.compile(function, backend=backend)
+    for number in range(4):
+        x = torch.linspace(-1, 2, 6) + number
+        torch.testing.assert_close(captured(x), function(x), rtol=0 if backend == "eager" else 1e-6, atol=0 if backend == "eager" else 1e-6)
+    assert graphs is None or len(evalframe.torch.graph_modules(captured)) == graphs
+
+
 def test_complex_numbers_where_ints_were():
     captured = evalframe.torch.compile(lambda x, k: x * k, backend="aot_eager")
     for k in (1, 2, 3, 1j, 2j, 4, True, 0.5):

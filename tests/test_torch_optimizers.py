@@ -77,14 +77,16 @@ def test_a_step_is_one_recording(optimizer, is_compiling):
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("foreach", [False, True])
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
-def test_a_step_whose_number_is_a_tensor_is_one_graph(optimizer, backend):
-    """With default options: the number of the step is taken out of a tensor for each parameter."""
+def test_a_step_whose_number_is_a_tensor_is_one_graph(optimizer, foreach, backend):
+    """With default options: the number of the step is taken out of a tensor for each parameter, into a list for all of
+    them."""
 
     def losses(wraps):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
-        steps, found = optimizer(model.parameters(), 1e-2), []
+        steps, found = optimizer(model.parameters(), 1e-2, foreach=foreach), []
         step = wraps(lambda: steps.step())
         for number in range(50):
             steps.zero_grad()

@@ -172,26 +172,61 @@ bool is_arithmetic(const Graph& graph, const Node& node) {
   return base ? *base > 0 && *base < 1 : exponent && (*exponent == 2 || *exponent == 0.5);
 }
 
+// Of the function that the node calls, without the line that stands behind those in place.
+std::string name_not_in_place(const Graph& graph, const Node& node) {
+  const Ref text = node.form == Form::kCall ? Ref::steal(PyObject_GetAttrString(graph.constants[node.callable].get(), "__name__")) : Ref();
+  if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), std::string();
+  std::string name(utf8(text.get()));
+  if (name.ends_with("_")) name.pop_back();
+  return name;
+}
+
 // Operations that take a tensor without dimensions for a number: one of two operands, or what the last, with this name, is multiplied by.
 bool takes_tensor_for_number(const Graph& graph, const Node& node) {
   if (node.form == Form::kBinary) return is_arithmetic(graph, node) && bytecode::binary_op(node.code) != bytecode::BinaryOp::kPower;
-  if (node.form != Form::kCall) return false;
   static constexpr std::pair<std::string_view, uint32_t> kScaled[] = {{"add", 3}, {"sub", 3}, {"addcmul", 4}, {"addcdiv", 4}};
   static constexpr std::string_view kOfTwo[] = {"add", "sub", "mul", "div"};
-  const Ref text = Ref::steal(PyObject_GetAttrString(graph.constants[node.callable].get(), "__name__"));
-  if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), false;
-  std::string_view name = utf8(text.get());
-  if (name.ends_with("_")) name.remove_suffix(1);
+  const std::string called = name_not_in_place(graph, node);
+  const std::string_view name = called;
   if (node.keywords == 0) return node.count == 2 && std::ranges::find(kOfTwo, name) != std::end(kOfTwo);
   const Operand* const scale = named_operand(graph, node, name.starts_with("addc") ? "value" : "alpha");
   return node.keywords == 1 && scale && std::ranges::find(kScaled, std::pair(name, node.count)) != std::end(kScaled);
 }
 
-// Whether backends get the node with tensors in the place of floats that depend on elements: x.item(), what is computed of such numbers, and
-// operations on tensors of one dtype that they go into. before: the same of the nodes before it.
+bool makes_row(const Node& node) { return (node.form == Form::kList || node.form == Form::kTuple) && node.count > 0; }
+
+// The node that makes such a list or tuple; null: it is none.
+const Node* row_of(const Graph& graph, Operand operand) {
+  const Node* const made = operand.space == Operand::Space::kNode ? &graph.nodes[operand.index] : nullptr;
+  return made && makes_row(*made) ? made : nullptr;
+}
+
+// Operations on rows of tensors of one dtype whose last operand is a row of numbers, or of tensors without dimensions in their place.
+bool takes_row_for_numbers(const Graph& graph, const std::vector<char>& before, const Node& node) {
+  static constexpr std::pair<std::string_view, uint32_t> kOfRows[] = {{"_foreach_add", 2}, {"_foreach_mul", 2}, {"_foreach_div", 2}, {"_foreach_addcmul", 4}, {"_foreach_addcdiv", 4}};
+  const Operand* const operands = graph.operands_of(node);
+  const Operand numbers = node.count ? operands[node.count - 1] : Operand();
+  if (!row_of(graph, numbers) || !before[numbers.index]) return false;
+  const std::string called = name_not_in_place(graph, node);
+  if (node.keywords || std::ranges::find(kOfRows, std::pair(std::string_view(called), node.count)) == std::end(kOfRows)) return false;
+  const Node* const first = row_of(graph, *operands);
+  const Meta* const one = first ? graph.meta_of(*graph.operands_of(*first)) : nullptr;
+  return one && is_of_floats(*one) && std::all_of(operands, operands + node.count - 1, [&](Operand operand) {
+    const Node* const row = row_of(graph, operand);
+    return row && std::all_of(graph.operands_of(*row), graph.operands_of(*row) + row->count, [&](Operand tensor) {
+      const Meta* const meta = graph.meta_of(tensor);
+      return meta && meta->kind == Kind::kTensor && meta->dtype == one->dtype;
+    });
+  });
+}
+
+// Whether backends get the node with tensors in the place of floats that depend on elements: x.item(), what is computed of such numbers, rows of
+// them, and operations on tensors of one dtype that they go into. before: the same of the nodes before it.
 bool numbers_as_tensors(const Graph& graph, const std::vector<char>& before, const Node& node) {
   const Operand* const first = graph.operands_of(node);
   const auto is_known = [&](Operand operand) { return operand.space == Operand::Space::kNode && before[operand.index] && graph.nodes[operand.index].meta.kind == Kind::kFloat; };
+  if (makes_row(node)) return std::all_of(first, first + node.count, is_known);
+  if (takes_row_for_numbers(graph, before, node)) return true;
   if (node.meta.kind == Kind::kFloat && node.form == Form::kCall) {
     PyObject* const callable = graph.constants[node.callable].get();
     const bool asks = callable == reinterpret_cast<PyObject*>(&PyFloat_Type) || (torch::is_torchs(callable) && Py_IS_TYPE(callable, &PyMethodDescr_Type) && std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "item");
@@ -234,7 +269,7 @@ class Effects {
       const size_t at = effects_.size();
       of_sizes_[at] = asks_for_size(node) || is_computed_of_sizes(node);
       of_elements_[at] = !of_sizes_[at] && is_of_elements(node);
-      effects_.push_back(as_tensors_[at] ? Effect::kPure : effect(node, of_sizes_[at]));
+      effects_.push_back(as_tensors_[at] && !makes_row(node) ? Effect::kPure : effect(node, of_sizes_[at]));
     }
   }
 
@@ -245,7 +280,7 @@ class Effects {
     for (size_t i = 0; i < effects_.size(); i++) {
       pieces.push_back((i ? pieces.back() : 0) + (effects_[i] == Effect::kEffect));
       for (const Operand* operand = operands(graph_.nodes[i]); operand != operands(graph_.nodes[i]) + graph_.nodes[i].count; operand++) {
-        if (operand->space != Operand::Space::kNode || !is_number(graph_.nodes[operand->index].meta) || of_sizes_[operand->index]) continue;
+        if (operand->space != Operand::Space::kNode || !of_elements_[operand->index]) continue;
         char& number = as_tensors_[operand->index];
         const bool parted = as_tensors_[i] && (!number || pieces[operand->index] != pieces[i]), asked = !as_tensors_[i] && number;
         if (parted) as_tensors_[i] = 0;

@@ -65,15 +65,20 @@ def _takes_dtypes(row: Any) -> bool:
 
 
 class OfModules:
-    """An operator as graphs call it: with modules in the place of functions."""
+    """An operator as graphs call it: with modules in the place of functions, and ``made`` of some arguments, by place:
+    a dict of pairs."""
 
-    def __init__(self, operator: Any) -> None:
+    def __init__(self, operator: Any, made: dict[int, Callable[[Any], Any]] | None = None) -> None:
         self.operator = operator
+        self._made = made or {}
         self.__name__ = operator.__name__
         self.__module__ = __name__
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.operator(*arguments)
+        return self.operator(*self.arguments(arguments))
+
+    def arguments(self, given: Sequence[Any]) -> list[Any]:
+        return [self._made[place](value) if place in self._made else value for place, value in enumerate(given)]
 
 
 def graph_of(stretch: Stretch, examples: Sequence[Any]) -> tuple[fx.Graph, list[tuple[Any, Any]]]:
@@ -211,8 +216,15 @@ class _Rows:
             return False
         *others, number = (self._meta(*row) for row in operand_rows)
         # Of one dtype: the number is taken in that of the result.
-        is_tensor = number[0] == "tensor" or (operand_rows[-1][0] == "n" and operand_rows[-1][1] in self._numbers)
+        is_tensor = number[0] == "tensor" or self._is_of_numbers(*operand_rows[-1])
         return bool(is_tensor and len({dtype for _, dtype, _ in others}) == 1)
+
+    def _is_of_numbers(self, space: str, at: Any) -> bool:
+        """Whether it is such a float that depends on elements, or a list or tuple of those."""
+        if space != "n" or at in self._numbers:
+            return space == "n"
+        form, operand_rows = self._rows[at][0], self._rows[at][4]
+        return form in ("list", "tuple") and all(self._is_of_numbers(*row) for row in operand_rows)
 
     def _meta(self, space: str, at: Any) -> Any:
         """Its kind, and dtype and shape or None."""
@@ -323,7 +335,7 @@ def _by_tensors(graph: fx.Graph, callable_: Any, operands: list[Any]) -> fx.Node
     how = _NUMBERS_OF[name.rstrip("_")]
     first, *others, number = operands
     of_lists = how.adds.startswith("_foreach")
-    if of_lists:
+    if of_lists and isinstance(number, fx.Node):
         number = _made(graph, "call_function", torch.unbind, [number])
     scaled = _made(graph, "call_function", how.scaled, others) if how.scaled else others[0]
     scaled = _made(graph, "call_function", how.scales, [scaled, number])
@@ -363,7 +375,7 @@ def _node(
     if method is not None:
         return _made(graph, "call_method", method, operands[:positional], kwargs)
     if type(callable_) is OfModules:
-        callable_ = callable_.operator
+        callable_, operands = callable_.operator, callable_.arguments(operands)
     return _made(graph, "call_function", callable_, operands[:positional], named(callable_, kwargs, device))
 
 

@@ -6,6 +6,7 @@ of `evalframe.torch.stand_ins`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from torch._dynamo.eval_frame import is_dynamo_supported
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.associative_scan import AssociativeScanOp, associative_scan_op
 from torch._higher_order_ops.cond import CondOp, cond_op
+from torch._higher_order_ops.flex_attention import FlexAttentionHOP
+from torch._higher_order_ops.flex_attention import flex_attention as flex_op
 from torch._higher_order_ops.map import MapImpl
 from torch._higher_order_ops.map import map_impl as map_op
 from torch._higher_order_ops.scan import ScanOp, scan_op
@@ -34,11 +37,16 @@ _ask: Any = _core.call_operator
 _Left: Any = _core.BodyLeft
 _isinstance, _len, _tuple, _Tensor = isinstance, len, tuple, torch.Tensor
 _compile_and_call: Any = getattr(utils, "_hop_compile_and_call", None)
+_compilation_env: Any = utils.setup_compilation_env
+_compile: Any = torch.compile
+_nullcontext, _int = contextlib.nullcontext, torch.int
 _tree_flatten, _tree_unflatten = _pytree.tree_flatten, _pytree.tree_unflatten
 _COND, _WHILE_LOOP, _MAP = OfModules(cond_op), OfModules(while_loop_op), OfModules(map_op)
 _SCAN, _ASSOCIATIVE_SCAN = OfModules(scan_op), OfModules(associative_scan_op)
+_FLEX_ATTENTION = OfModules(flex_op, {6: dict})
 _FOLLOWED = (
     "_cond_op_wrapper",
+    "_flex_attention_hop_wrapper",
     "_while_loop_op_wrapper",
     "run_flattened_associative_scan",
     "run_flattened_map",
@@ -48,13 +56,15 @@ _FOLLOWED = (
 
 class _Body(NamedTuple):
     """A function that an operator calls, with such arguments. ``gives_one``: a tensor that isn't in a tuple; ``keeps``:
-    its first results are like so many of its arguments; -1: they are like those of the function before."""
+    its first results are like so many of its arguments; -1: they are like those of the function before; ``copies``: it
+    gives a copy of what the operator is to get, which may be an argument."""
 
     function: Any
     arguments: Any
     name: str
     keeps: int = 0
     gives_one: bool = False
+    copies: bool = False
 
 
 def _module_of(told: Any, body: _Body) -> fx.GraphModule:
@@ -64,6 +74,10 @@ def _module_of(told: Any, body: _Body) -> fx.GraphModule:
     if body.gives_one:
         output = graph.output_node()
         output.args = output.args[0]
+    if body.copies:
+        copy = output.args[0]
+        copy.replace_all_uses_with(copy.args[0])
+        graph.erase_node(copy)
     module = graph_module(graph)
     module.meta["name"] = body.name
     return module
@@ -162,11 +176,57 @@ def map_impl(operator: Any, f: Any, xs: Any, pos_args: Any) -> Any:
     return _called(_MAP, (), bodies, (xs,), pos_args)
 
 
+def _of_scalars(function: Any, scalars: Any, name: str) -> _Body:
+    def copied(*scalars: Any) -> Any:
+        return function(*scalars).clone()
+
+    return _Body(copied, scalars, name, gives_one=True, copies=True)
+
+
+def flex_attention(
+    operator: Any, query: Any, key: Any, value: Any, score_mod: Any, block_mask: Any, scale: Any, options: Any
+) -> Any:
+    places = [query.new_zeros((), dtype=_int) for _ in range(4)]
+    of_score = query.new_zeros((), requires_grad=query.requires_grad), *places
+    score = _recorded((_of_scalars(score_mod, of_score, "score_mod_0"),))
+    mask = score and _recorded((_of_scalars(block_mask[-1], places, "mask_fn_0"),))
+    if not mask:
+        return _ask(_as_it_is, operator, query, key, value, score_mod, block_mask, scale, options)
+    (scores,), of_scores, _ = score
+    (masks,), of_masks, _ = mask
+    around = (*block_mask[:-1], masks), scale, _tuple(options.items()), of_scores, of_masks
+    return _FLEX_ATTENTION(query, key, value, scores, *around)
+
+
 def compile_and_call(function: Any, arguments: Any, keywords: Any = None) -> Any:
     """As torch has an operator that is called outside of its compiler called in it."""
     if function.__name__ in _FOLLOWED and not keywords:
         return function(*arguments)
     return _compile_and_call(function, arguments, keywords)
+
+
+_BACKEND = object()
+"""What functions are compiled for in which torch calls an operator, outside of its compiler."""
+
+
+def compilation_env() -> Any:
+    return _nullcontext(_BACKEND)
+
+
+def _uncaptured_compile(*arguments: Any, **keywords: Any) -> Any:
+    return _compile(*arguments, **keywords)
+
+
+def compile(*arguments: Any, **keywords: Any) -> Any:
+    """As torch has flex_attention called in its compiler, in two steps."""
+    if keywords.get("backend") is not _BACKEND:
+        return _uncaptured_compile(*arguments, **keywords)
+    (function,) = arguments
+
+    def compiled(*arguments: Any, **keywords: Any) -> Any:
+        return compile_and_call(function, arguments, keywords)
+
+    return compiled
 
 
 STAND_INS: dict[Any, Any] = {
@@ -175,7 +235,10 @@ STAND_INS: dict[Any, Any] = {
     ScanOp.__call__: scan,
     AssociativeScanOp.__call__: associative_scan,
     MapImpl.__call__: map_impl,
+    FlexAttentionHOP.__call__: flex_attention,
     _compile_and_call: compile_and_call,
+    _compilation_env: compilation_env,
+    _compile: compile,
 }
 
 
@@ -183,4 +246,5 @@ def add_operators() -> None:
     if _compile_and_call is None:  # an older torch has operators call its compiler each in its own way
         return
     _core.set_policy(is_dynamo_supported, "constant")
+    _core.set_policy(_uncaptured_compile, "uncaptured")
     _core.add_stand_ins({operator: (function, -3) for operator, function in STAND_INS.items()})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
+import torch.fx.traceback
 import torch.nn.utils.stateless
 import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import forward_ad
@@ -268,6 +270,15 @@ def end_record(record: Any, *raised: Any) -> Any:
     return None
 
 
+_annotate: Any = getattr(torch.fx.traceback, "annotate", None)
+_nullcontext = contextlib.nullcontext
+
+
+def annotate(annotation: Any) -> Any:
+    """What tracers of torch's are to note of nodes that they make: recorded ones they don't."""
+    return _nullcontext()
+
+
 def is_compiling() -> bool:
     """What ``torch.compiler.is_compiling()`` is under ``torch.compile``: for who has asked for that."""
     return True
@@ -286,6 +297,7 @@ def add_stand_ins() -> None:
         _broadcast_to_and_flatten: (broadcast_to_and_flatten, -1),
         _untie: (untie_named_tensors_map, -1),
         _end_record: (end_record, -1),
+        _annotate: (annotate, -3),
     }
     rows.pop(None, None)  # private functions of torch's that this one hasn't got
     _core.add_stand_ins({"autograd_apply": (autograd_apply, -1), **rows})
