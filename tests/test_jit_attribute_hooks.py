@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -325,6 +326,23 @@ def wrong_arguments(x: Any, y: Any) -> Any:
         return str(error), z
 
 
+class Forwarding(types.ModuleType):
+    def __init__(self, name, kept):
+        super().__init__(name)
+        self.kept = kept
+
+    def __getattr__(self, name):
+        return getattr(self.kept, name)
+
+
+FORWARDING = Forwarding("forwarding", types.SimpleNamespace(exp=np.exp, sqrt=np.sqrt))
+
+
+@in_one_graph
+def of_a_module_that_forwards(x: Any, y: Any) -> Any:
+    return FORWARDING.exp(x) + FORWARDING.sqrt(y * y), FORWARDING.kept.exp is np.exp, getattr(FORWARDING, "nothing", 3)
+
+
 test_behaves_as_plain_python, test_may_be_left_before_every_node = differential_tests(CASES, CALLS * 4, left=CALLS, nodes=8)
 test_is_one_graph = one_graph_tests(IN_ONE_GRAPH, (A, B))
 
@@ -363,6 +381,32 @@ def test_objects_that_change_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Config, "extra", property(lambda self: 1), raising=False)
     both()
     monkeypatch.setattr(Layered, "__getattribute__", lambda self, key: object.__getattribute__(self, key))
+    both()
+
+
+def test_what_a_module_that_forwards_gives_is_looked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(x):
+        return FORWARDING.sqrt(x * x) * 2
+
+    captured = evalframe.jit(read)
+
+    def both() -> None:
+        for _ in range(3):
+            assert repr(outcome(captured, B)) == repr(outcome(read, B))
+
+    both()
+    monkeypatch.setattr(FORWARDING, "sqrt", np.cbrt, raising=False)
+    both()
+    monkeypatch.undo()
+    both()
+    monkeypatch.setattr(Forwarding, "__getattr__", lambda self, name: np.exp)
+    both()
+    monkeypatch.setattr(Forwarding, "sqrt", staticmethod(np.abs), raising=False)
+    both()
+    monkeypatch.undo()
+    monkeypatch.setattr(FORWARDING, "kept", types.SimpleNamespace(sqrt=np.square))
+    both()
+    monkeypatch.setattr(FORWARDING, "kept", types.SimpleNamespace())
     both()
 
 

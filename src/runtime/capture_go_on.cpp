@@ -213,8 +213,12 @@ static void add_sizes(PyObject* argument, const std::string& path, guards::Paths
 
 // Which numbers are inputs from here on: those that were seen to change, and what the program's author said of parameters.
 void Capture::look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const {
-  if (settings_.dynamic != Dynamic::kNever) {
-    for (const auto& entry : entries.list) entry->guards.collect_changed(frames, entries.varying, settings_.is_torch());
+  // torch's backends have numbers that a model keeps as constants. In the last graph that there may be they are inputs: counters, sums, a rate.
+  const bool is_last = is_full(entries, settings_.max_entries - 1);
+  for (const auto& entry : entries.list) {
+    if (settings_.dynamic == Dynamic::kNever) break;
+    if (settings_.is_torch()) entry->guards.collect_changed(frames, entries.varying, true);
+    if (!settings_.is_torch() || is_last) entry->guards.collect_changed(frames, entries.varying, false);
   }
   if (entries.list.size() >= kMostOfKeys) {
     for (const auto& entry : entries.list) entry->guards.collect_changed_keys(frames, entries.varying);

@@ -65,12 +65,13 @@ bool draws_by_name(std::string_view name) {
   return has_any(name, {"rand", "dropout", "normal", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "attention"});
 }
 
+// Layers, which are more than operations; their cells are such.
+bool is_recurrent_by_name(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu"; }
+
 // They change what they are given, or draw numbers.
 bool acts_by_name(std::string_view name) {
-  return is_in_place_by_name(name) || draws_by_name(name) || has_any(name, {"rrelu", "batch_norm", "instance_norm", "lstm", "gru", "rnn", "_set_grad", "embedding"});
+  return is_in_place_by_name(name) || draws_by_name(name) || is_recurrent_by_name(name) || has_any(name, {"rrelu", "batch_norm", "instance_norm", "_set_grad", "embedding"});
 }
-
-bool is_recurrent_by_name(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu"; }
 
 bool is_of_attention_by_name(std::string_view name) {
   return name.find("attention") != std::string_view::npos || name.find("_sdp_") != std::string_view::npos || name == "_transformer_encoder_layer_fwd";

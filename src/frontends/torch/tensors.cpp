@@ -57,7 +57,7 @@ struct TransformStack {
 enum class Nature : uint8_t { kOther, kPlain, kWrapped };
 
 struct Torch {
-  Ref tensor, parameter, size;
+  Ref tensor, parameter, buffer, size;
   std::vector<Ref> immutable;  // types
   Ref strided, is_wrapped, states;
   ReadNumber dtype = nullptr, device_index = nullptr;
@@ -460,6 +460,7 @@ bool watch() {
   Torch& torch = known();
   torch.tensor = attribute_of("torch", "Tensor");
   torch.parameter = attribute_of("torch.nn", "Parameter");
+  torch.buffer = attribute_of("torch.nn", "Buffer");
   torch.size = attribute_of("torch", "Size");
   torch.strided = attribute_of("torch", "strided");
   torch.is_wrapped = attribute_of("torch._C._functorch", "is_functorch_wrapped_tensor");
@@ -507,6 +508,8 @@ bool is_immutable_type(PyObject* type) {
 }
 
 bool is_parameter_type(PyObject* type) { return is_watched() && type == known().parameter.get(); }
+
+bool is_buffer_type(PyObject* type) { return is_watched() && type == known().buffer.get(); }
 
 bool is_size_type(PyObject* type) { return is_watched() && type == known().size.get(); }
 

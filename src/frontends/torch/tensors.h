@@ -35,6 +35,7 @@ PyObject* tensor_type();
 bool is_immutable(PyObject* object);
 bool is_immutable_type(PyObject* type);
 bool is_parameter_type(PyObject* type);  // torch.nn.Parameter, whose metaclass asks for more than the type
+bool is_buffer_type(PyObject* type);  // torch.nn.Buffer, whose metaclass asks tensors for more than the type
 bool is_size(PyObject* object);  // a torch.Size
 bool is_size_type(PyObject* type);
 // What several results of a function come in: torch.return_types.max.

@@ -277,22 +277,24 @@ Plan module_attribute(Recorder& recorder, PyObject* module, PyObject* name) {
   return plan_place(recorder, value);
 }
 
-// Of a module whose class is the program's (torch.backends), what stands in its dict and in no class.
-Plan attribute_of_kind_of_module(Recorder& recorder, const Asked& asked) {
+// Of a module whose class is the program's (torch.backends), what stands in its dict and in no class, or what its class's __getattr__ gives.
+Plan attribute_of_kind_of_module(const Site& site, const Asked& asked) {
+  Recorder& recorder = site.recorder;
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* const dict = PyModule_GetDict(object);
   PyObject* const value = PyDict_GetItemWithError(dict, name);
   const bool plain = cpython::lookup(type, "__getattribute__") == cpython::lookup(&PyModule_Type, "__getattribute__") && !_PyType_Lookup(type, name);
-  const bool fixed = value && plain && recorder.fix_class(reinterpret_cast<PyObject*>(type)) && fixes_object(recorder, label, object);
+  PyObject* const hook = value ? nullptr : python_method(type, "__getattr__");
+  const bool fixed = (value || hook) && plain && recorder.fix_class(reinterpret_cast<PyObject*>(type)) && fixes_object(recorder, label, object);
   if (!fixed) return PyErr_Clear(), plan_break(Break::kAttribute, "of " + type_name(object));
   guards::Source at{Reach::kObject};
   at.object = Ref::borrow(object);
   recorder.guards().require_type(owner.kind == Value::Kind::kSource ? owner.a : recorder.value(recorder.source(std::move(at))).a, object);
   if (const uint32_t stored = recorder.stored(dict, name)) return plan_value(stored);
   recorder.guards().require_name(dict, name, value);
-  return plan_place(recorder, value);
+  return hook ? hook_call(site, hook, {{label, object}, constant_argument(recorder, name)}) : plan_place(recorder, value);
 }
 
 // The function that the object's class gives for the name, where nothing of the instance's own is before it; guarded. Null:
@@ -595,7 +597,7 @@ Plan load_method(const Site& site) {
   Recorder& recorder = site.recorder;
   if (std::optional<Plan> plan = method_of_inference_mode(recorder, asked)) return *std::move(plan);
   if (is_fixed_module(recorder, asked.label, object)) return module_attribute(recorder, object, name);
-  if (PyModule_Check(object)) return attribute_of_kind_of_module(recorder, asked);
+  if (PyModule_Check(object)) return attribute_of_kind_of_module(site, asked);
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
   const bool is_descriptor = found && PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR);
   // Else the class is asked (numpy.recarray has a __getattribute__), and what it gives isn't taken apart (_PyObject_GetMethod).
@@ -733,7 +735,7 @@ Plan read_attribute(const Site& site, const Asked& asked) {
   if (std::optional<Plan> plan = attribute_of_results(recorder, asked)) return *std::move(plan);
   if (std::optional<Plan> plan = method_of_inference_mode(recorder, asked)) return *std::move(plan);
   if (is_fixed_module(recorder, label, object)) return module_attribute(recorder, object, name);
-  if (PyModule_Check(object)) return attribute_of_kind_of_module(recorder, asked);
+  if (PyModule_Check(object)) return attribute_of_kind_of_module(site, asked);
   if (recorder.is_super(label)) return attribute_of_super(recorder, asked);
   if (std::optional<Plan> plan = function_attribute(recorder, asked)) return *std::move(plan);
   if (std::optional<Plan> plan = exception_attribute(recorder, label, object, name)) return *std::move(plan);

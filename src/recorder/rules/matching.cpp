@@ -84,7 +84,7 @@ Plan match_class(const Site& site) {
   const Operated subject = at(site, 3), type = at(site, 2);
   PyObject* const keywords = at(site, 1).object;
   const auto unknown = [&] { return plan_break(Break::kUnknownObject, "match of " + type_name(subject.object)); };
-  if (!PyType_Check(type.object) || !is_plain_class(recorder, type.label, type.object) || !fixes_kind(recorder, subject.label, subject.object)) return unknown();
+  if (!PyType_Check(type.object) || !is_plain_class(recorder, subject, type.label, type.object) || !fixes_kind(recorder, subject.label, subject.object)) return unknown();
   if (!PyType_IsSubtype(Py_TYPE(subject.object), reinterpret_cast<PyTypeObject*>(type.object))) return plan_value(none(recorder));
   bool itself = false;
   std::optional<std::vector<PyObject*>> names = positional_names(recorder, type.object, site.instruction.arg, itself);

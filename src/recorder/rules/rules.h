@@ -444,7 +444,7 @@ bool fixes_object(Recorder& recorder, uint32_t label, PyObject* object);
 // ... or at least of one type.
 bool fixes_type(Recorder& recorder, uint32_t label, PyObject* object);
 // A class whose instances its metaclass doesn't decide on, or a tuple of such; fixed.
-bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type);
+bool is_plain_class(Recorder& recorder, const Operated& object, uint32_t label, PyObject* type);
 // isinstance(object, class), type(object), callable(object).
 Plan type_test(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What an object's class says of it stays so, bases included; false: the object itself may answer.

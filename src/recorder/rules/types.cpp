@@ -32,11 +32,17 @@ bool asks_abstract_base(Recorder& recorder, PyObject* type) {
   return true;
 }
 
-// The metaclass has isinstance() ask what type says.
-bool asks_type_alone(Recorder& recorder, PyObject* type) {
+// torch.nn.Buffer: what isn't one by its type has no mark that says so.
+bool is_unmarked(Recorder& recorder, const Operated& object) {
+  static PyObject* const mark = PyUnicode_InternFromString("_is_buffer");
+  return !torch::is_tensor(object.object) || attribute_of_tensor(recorder, {object.label, object.object, mark}).kind == Plan::Kind::kRaise;
+}
+
+// The metaclass has isinstance() of the object ask what type says.
+bool asks_type_alone(Recorder& recorder, const Operated& object, PyObject* type) {
   static PyObject* const plain = cpython::lookup(&PyType_Type, "__instancecheck__");
   if (!PyType_Check(type)) return false;
-  if (torch::is_parameter_type(type)) return fixes_metaclass(recorder, type);
+  if (torch::is_parameter_type(type) || (torch::is_buffer_type(type) && is_unmarked(recorder, object))) return fixes_metaclass(recorder, type);
   if (Py_IS_TYPE(type, &PyType_Type) || (cpython::lookup(Py_TYPE(type), "__instancecheck__") == plain && fixes_metaclass(recorder, type))) return true;
   return asks_abstract_base(recorder, type);
 }
@@ -81,14 +87,14 @@ bool fixes_kind(Recorder& recorder, uint32_t label, PyObject* object) {
   return fixes_type(recorder, label, object);
 }
 
-bool is_plain_class(Recorder& recorder, uint32_t label, PyObject* type) {
-  if (!PyTuple_CheckExact(type)) return asks_type_alone(recorder, type) && fixes_object(recorder, label, type);
+bool is_plain_class(Recorder& recorder, const Operated& object, uint32_t label, PyObject* type) {
+  if (!PyTuple_CheckExact(type)) return asks_type_alone(recorder, object, type) && fixes_object(recorder, label, type);
   const Value value = recorder.value(label);
   const bool made_here = value.kind == Value::Kind::kTuple;
   if (!made_here && !fixes_object(recorder, label, type)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); i++) {
     PyObject* const one = PyTuple_GET_ITEM(type, i);
-    if (!asks_type_alone(recorder, one)) return false;
+    if (!asks_type_alone(recorder, object, one)) return false;
     if (made_here && !fixes_object(recorder, recorder.elements(value)[i], one)) return false;
   }
   return true;
@@ -100,7 +106,7 @@ Plan type_test(const Site& site, const Activation::CallSite& call, PyObject* cal
   if (call.keyword_names || call.count < 1 || call.count > 2) return unknown();
   if (!fixes_kind(recorder, recorder.label(call.first), site.frame.slot(call.first))) return unknown();
   if (call.count == 1) return plan_constant();
-  return is_plain_class(recorder, recorder.label(call.first + 1), site.frame.slot(call.first + 1)) ? plan_constant() : unknown();
+  return is_plain_class(recorder, {recorder.label(call.first), site.frame.slot(call.first)}, recorder.label(call.first + 1), site.frame.slot(call.first + 1)) ? plan_constant() : unknown();
 }
 
 Plan length_of(Recorder& recorder, uint32_t label, PyObject* object) {
