@@ -66,12 +66,33 @@ class Generated:
         yield 2.0
 
 
+class Counted:
+    def __init__(self, *items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, number):
+        return self.items[number]
+
+    def __iter__(self):
+        return iter(self[number] for number in range(len(self)))
+
+
+class Failing:
+    def __iter__(self):
+        yield 1.0
+        raise ValueError("no more")
+
+
 class Wrong:
     def __iter__(self):
         return 3
 
 
 LAYERS = Layers(1.0, 2.5, A)
+COUNTED = Counted(1.0, 2.5, 0.5)
 
 
 @in_one_graph
@@ -118,6 +139,46 @@ def instances_that_are_iterators(x: Any, y: Any) -> Any:
 @case
 def generators_of_instances(x: Any, y: Any) -> Any:
     return [x * k + i for i, k in enumerate(Generated())], [k * y for k in iter(Generated())]
+
+
+@in_one_graph
+def generators_of_what_is_counted(x: Any, y: Any) -> Any:
+    for i, factor in enumerate(COUNTED):
+        x = x * factor + i
+    return x + y, [(i, k) for i, k in enumerate(COUNTED) if i], [k * y for k, _ in zip(COUNTED, "ab")]
+
+
+@case
+def generators_that_are_left_halfway(x: Any, y: Any) -> Any:
+    numbered, asked = enumerate(Generated()), iter(COUNTED)
+    first, second = next(numbered), next(asked)
+    z = x * first[1] + second
+    for i, k in enumerate(COUNTED):
+        if z[0] > i:
+            break
+        z = z + k
+    return z, list(numbered), next(numbered, None), list(asked), next(asked, y)
+
+
+@case
+def generators_that_raise(x: Any, y: Any) -> Any:
+    z = x + y
+    told: list[Any] = []
+    for make in (iter, enumerate):
+        try:
+            for k in make(Failing()):
+                told.append(k)
+        except ValueError as error:
+            told.append(str(error))
+    return z, told
+
+
+@case
+def generators_that_are_held(x: Any, y: Any) -> Any:
+    shared = Shared(k for k in (1.0, 2.0, 3.0, 4.0))
+    numbered = enumerate(shared)
+    z = x * next(numbered)[1]
+    return z, next(shared.items), next(numbered), list(numbered), list(shared) + [y]
 
 
 @case

@@ -414,6 +414,11 @@ Plan progress_call(Recorder& recorder, const Site& site, const Activation::CallS
 
 }  // namespace
 
+uint32_t enumeration_by_steps(Recorder& recorder, uint32_t generator) {
+  const uint32_t zero = recorder.constant(Ref::steal(PyLong_FromLong(0)).get());
+  return made_lazily(recorder, *lazy_of(reinterpret_cast<PyObject*>(&PyEnum_Type)), {generator}, {zero})->label;
+}
+
 PyObject* progress_of_lazies() {
   return c_function<ask_or_tell>("progress", "What an iterator has come to, as a tuple of one or none; or it comes to that.");
 }

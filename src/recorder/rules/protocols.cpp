@@ -264,9 +264,11 @@ std::optional<Plan> unpack_result(Recorder& recorder, const Rest& rest, uint32_t
 
 // iter(instance) and enumerate(instance), of whose iterator nobody else can take anything.
 std::optional<Plan> iterator_returned(Recorder& recorder, const Rest& rest, uint32_t label, PyObject* object) {
-  if (!recorder.is_iterator(label)) return unknown_result(object);
+  const bool has_steps = recorder.value(label).kind == Value::Kind::kGenerator && PyGen_CheckExact(object);
+  if (!has_steps && !recorder.is_iterator(label)) return unknown_result(object);
   if (rest.goes_through.get() == builtin<"iter">().get()) return recorder.conclude({label}), std::nullopt;
-  const std::optional<uint32_t> made = Py_REFCNT(object) == 1 ? enumeration_of(recorder, label, object) : std::nullopt;
+  if (Py_REFCNT(object) != 1) return unknown_result(object);
+  const std::optional<uint32_t> made = has_steps ? enumeration_by_steps(recorder, label) : enumeration_of(recorder, label, object);
   return made ? (recorder.conclude({*made}), std::nullopt) : std::optional(unknown_result(object));
 }
 

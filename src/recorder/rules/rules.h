@@ -121,6 +121,8 @@ bool require_keys(Recorder& recorder, const Value& source, PyObject* dict);
 std::optional<Plan> iterator_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // What enumerate(object) gives; none: the elements aren't known.
 std::optional<uint32_t> enumeration_of(Recorder& recorder, uint32_t label, PyObject* object);
+// ... of a generator, whose steps are followed.
+uint32_t enumeration_by_steps(Recorder& recorder, uint32_t generator);
 // Functions of itertools that arrange such elements; none: others, or not known.
 std::optional<Plan> arranging_call(const Site& site, const evaluator::Activation::CallSite& call, PyObject* callable);
 // map, filter and iterators of itertools that ask a function: what makes one, whether the value is one, and its step (FOR_ITER).
