@@ -147,6 +147,18 @@ def test_sizes_may_vary(backend):
         torch.testing.assert_close(captured(*given(length=length)), plain(*given(length=length)))
 
 
+def test_nobody_is_warned_and_it_is_compiled_once():
+    warned = torch.nn.attention.flex_attention._WARNINGS_SHOWN
+    warned.discard("flex_attention_performance")
+    captured = evalframe.torch.compile(masked, backend="aot_eager")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            captured(*given())
+    assert not [warning for warning in told if "flex_attention" in str(warning.message)]
+    assert len(evalframe.torch.graph_modules(captured)) == 1
+
+
 def tells_others(q, k, v):
     def score(score, batch, head, query, key):
         FACTORS.append(1.0)

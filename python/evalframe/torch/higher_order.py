@@ -11,6 +11,7 @@ import functools
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.attention.flex_attention
 from torch import fx
 from torch._dynamo.eval_frame import is_dynamo_supported
 from torch._higher_order_ops import utils
@@ -39,11 +40,13 @@ _isinstance, _len, _tuple, _Tensor = isinstance, len, tuple, torch.Tensor
 _compile_and_call: Any = getattr(utils, "_hop_compile_and_call", None)
 _compilation_env: Any = utils.setup_compilation_env
 _compile: Any = torch.compile
+_warn_once: Any = getattr(torch.nn.attention.flex_attention, "_warn_once", None)
 _nullcontext, _int = contextlib.nullcontext, torch.int
 _tree_flatten, _tree_unflatten = _pytree.tree_flatten, _pytree.tree_unflatten
 _COND, _WHILE_LOOP, _MAP = OfModules(cond_op), OfModules(while_loop_op), OfModules(map_op)
 _SCAN, _ASSOCIATIVE_SCAN = OfModules(scan_op), OfModules(associative_scan_op)
 _FLEX_ATTENTION = OfModules(flex_op, {6: dict})
+_OPERATORS = _COND, _WHILE_LOOP, _MAP, _SCAN, _ASSOCIATIVE_SCAN, _FLEX_ATTENTION
 _FOLLOWED = (
     "_cond_op_wrapper",
     "_flex_attention_hop_wrapper",
@@ -229,6 +232,17 @@ def compile(*arguments: Any, **keywords: Any) -> Any:
     return compiled
 
 
+def _uncaptured_warning(*arguments: Any, **keywords: Any) -> Any:
+    return _warn_once(*arguments, **keywords)
+
+
+def warn_once(warning_id: Any, *arguments: Any, **keywords: Any) -> Any:
+    """As in torch's compiler nothing says that flex_attention isn't compiled."""
+    if warning_id == "flex_attention_performance":
+        return None
+    return _uncaptured_warning(warning_id, *arguments, **keywords)
+
+
 STAND_INS: dict[Any, Any] = {
     CondOp.__call__: cond,
     WhileLoopOp.__call__: while_loop,
@@ -239,12 +253,17 @@ STAND_INS: dict[Any, Any] = {
     _compile_and_call: compile_and_call,
     _compilation_env: compilation_env,
     _compile: compile,
+    _warn_once: warn_once,
 }
 
 
 def add_operators() -> None:
     if _compile_and_call is None:  # an older torch has operators call its compiler each in its own way
         return
+    for of_modules in _OPERATORS:
+        # Its class keeps what is found for the first copy, such as backends make of graphs: guards would see that.
+        of_modules.operator.__reduce_ex__(2)
     _core.set_policy(is_dynamo_supported, "constant")
-    _core.set_policy(_uncaptured_compile, "uncaptured")
-    _core.add_stand_ins({operator: (function, -3) for operator, function in STAND_INS.items()})
+    for function in (_uncaptured_compile, _uncaptured_warning):
+        _core.set_policy(function, "uncaptured")
+    _core.add_stand_ins({operator: (function, -3) for operator, function in STAND_INS.items() if operator is not None})
