@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -77,6 +78,50 @@ def test_a_function_that_pays_is_served() -> None:
     assert state(captured)["given_up"] == 0
     assert state(captured)["hits"] + state(captured)["plain_calls"] == 199
     assert state(captured)["plain_calls"] < 10
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_long_plain_call_is_served_on_once_it_has_lost(native_loops_at_once: None, raises: bool) -> None:
+    def walk(x: Any, calls: Any) -> float:
+        calls[0] += 1
+        total = 0.0
+        for i in range(len(x)):
+            total = total * 0.5 + x[i]
+        if raises:
+            raise ValueError(total)
+        return total
+
+    def outcome(function: Any) -> Any:
+        try:
+            return function(x, calls)
+        except ValueError as error:
+            return str(error), error.__traceback__.tb_next.tb_lineno  # type: ignore[union-attr]
+
+    captured, x, calls = evalframe.jit(walk), np.linspace(0, 1, 20_000), np.zeros(1)
+    wanted = outcome(walk)
+    looks = itertools.count()  # our evaluator looks at the clock now and then, native code never
+    turns = []
+    _core.set_clock(lambda: 1e-2 * next(looks))
+    try:
+        for _ in range(20):
+            before = state(captured)["native_turns"]
+            assert outcome(captured) == wanted
+            turns.append(state(captured)["native_turns"] - before)
+    finally:
+        _core.set_clock(None)
+    assert calls == [21]
+    assert state(captured)["plain_calls"] == 1 and not state(captured)["given_up"]
+    settled = turns[8:]
+    assert settled.count(settled[-1]) == len(settled) - 1 and len(x) // 2 < min(settled) < settled[-1]
+
+
+def test_a_long_call_that_is_quicker_plainly_is_left_to_cpython() -> None:
+    captured, x = evalframe.jit(table), np.arange(30) % 5
+    with costs(captured) as seconds:
+        seconds["hits"] = 2.0
+        for _ in range(40):
+            assert np.array_equal(captured(30, x), table(30, x))
+    assert state(captured)["given_up"] == 1
 
 
 def test_it_is_tried_again_when_calls_have_changed() -> None:

@@ -926,6 +926,29 @@ def test_functions_whose_loops_are_being_made_native_are_not_given_up(call_trial
     assert counters["native_loops"] and not counters["given_up"], counters
 
 
+def test_what_a_waiting_loop_does_anew_is_recorded() -> None:
+    _core.set_region_seconds(0.02)
+
+    def paths(draws: Any, start: float) -> Any:
+        total, stopped = 0.0, 0
+        for i in range(draws.shape[1]):
+            price = start  # a number of Python's in the first turn, which comes once in some thousand
+            for t in range(draws.shape[0]):
+                price *= 1.0 + 0.01 * draws[t, i]
+                if price > 130.0:
+                    stopped += 1
+                    break
+            total += price
+        return total, stopped
+
+    captured = evalframe.jit(paths)
+    draws = R.normal(size=(12_000, 80))
+    for _ in range(2):
+        assert captured(draws, 100.0) == paths(draws, 100.0)
+    counters = _core.jit_counters(captured)
+    assert counters["native_loops"] and counters["native_turns"] > 1000, counters
+
+
 def test_explain_tells_of_loops() -> None:
     def prefix(a: Any, n: int) -> float:
         total = 0.0

@@ -16,8 +16,10 @@ constexpr uint64_t kWarmCalls = 50, kFewWarmCalls = 8;
 constexpr double kLong = 0.03;
 // A plain sample has a frame made by hand, which CPython does faster.
 constexpr double kMuchSlower = 1.03;
-// As many times the time of a served call in a plain one say it at once: a long plain call is what the program loses by a trial.
+// As many times the time of a served call in a plain one say it at once.
 constexpr double kClearlySlower = 2.0;
+// Of served calls from which on a plain one isn't run any longer than that: it is what the program loses by a trial.
+constexpr double kLongCall = 5e-3;
 
 }  // namespace
 
@@ -45,8 +47,9 @@ CallTrial::Turn CallTrial::next_timed() {
   busy_ = true;
   running_ = Turn::kTimedServe;
   if (!is_warm_) return running_;
+  if (served_.count < kLeastServed) return running_;
   // At random, because programs call with kinds of arguments in turn.
-  const bool plain = served_.count == kSamples || (plain_.count < kSamples && random() % 2);
+  const bool plain = (takes_long() && plain_.count == 0) || served_.count == kSamples || (plain_.count < kSamples && random() % 2);
   if (plain) running_ = Turn::kTimedPlain;
   return running_;
 }
@@ -62,12 +65,16 @@ void CallTrial::add(Turn turn, double seconds) {
   Samples& samples = turn == Turn::kTimedPlain ? plain_ : served_;
   if (samples.count == kSamples) return;
   samples.seconds[samples.count++] = seconds;
-  if (served_.count > 1 && plain_.count > 0 && kClearlySlower * served_.most() < plain_.least()) return decide(true);
+  if (served_.count >= kLeastServed && plain_.count > 0 && kClearlySlower * served_.most() < plain_.least()) return decide(true);
   if (served_.count < kFewSamples || plain_.count < kFewSamples) return;
   if (served_.most() < plain_.least()) return decide(true);
   if (served_.least() > plain_.most()) return decide(false);
   if (served_.count == kSamples && plain_.count == kSamples) decide(served_.typical() <= kMuchSlower * plain_.typical());
 }
+
+bool CallTrial::takes_long() const { return served_.count >= kLeastServed && served_.least() > kLongCall; }
+
+std::optional<double> CallTrial::limit() const { return takes_long() ? std::optional(kClearlySlower * served_.most()) : std::nullopt; }
 
 void CallTrial::leave_out() {
   busy_ = false;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "runtime/measure.h"
 
@@ -27,6 +29,9 @@ class CallTrial {
     return true;
   }
   void add(Turn turn, double seconds);
+  // What a plain call that is about to run may take: that it loses is known then, and the rest is served. None: it may run to its end, for
+  // served ones are short.
+  std::optional<double> limit() const;
   // Instead: the call was busy with what later ones have done for them. What served calls took before says nothing of those.
   void leave_out();
   bool serves() const { return serves_; }
@@ -37,7 +42,7 @@ class CallTrial {
   static bool on;
 
  private:
-  static constexpr std::size_t kSamples = 8, kFewSamples = 4;
+  static constexpr std::size_t kSamples = 8, kFewSamples = 4, kLeastServed = 2;
   struct Samples {
     std::array<double, kSamples> seconds{};
     std::size_t count = 0;
@@ -47,6 +52,7 @@ class CallTrial {
   };
 
   Turn next_timed();
+  bool takes_long() const;
   void decide(bool serves);
   uint32_t random();
 
@@ -69,30 +75,35 @@ class CallTrial {
 class PlainSample {
  public:
   explicit PlainSample(bool is_one = true) : is_one_(is_one) { running += is_one_; }
-  ~PlainSample() { running -= is_one_; }
+  ~PlainSample() { end(); }
+  void end() { running -= std::exchange(is_one_, false); }
   PlainSample(const PlainSample&) = delete;
   PlainSample& operator=(const PlainSample&) = delete;
   static bool is_running() { return running > 0; }
 
  private:
   static thread_local int running;
-  const bool is_one_;
+  bool is_one_;
 };
 
 // Takes the time of one call.
 class TimedCall {
  public:
   TimedCall(CallTrial& trial, CallTrial::Turn turn) : trial_(trial), turn_(turn), plain_(turn == CallTrial::Turn::kTimedPlain) {}
-  ~TimedCall() { counts_ ? trial_.add(turn_, watch_.seconds()) : trial_.leave_out(); }
+  ~TimedCall() { counts_ ? trial_.add(turn_, seconds_.value_or(watch_.seconds())) : trial_.leave_out(); }
   TimedCall(const TimedCall&) = delete;
   TimedCall& operator=(const TimedCall&) = delete;
   void leave_out() { counts_ = false; }
+  const Stopwatch& watch() const { return watch_; }
+  // It took so long; what follows isn't part of it.
+  void end(double seconds) { seconds_ = seconds, plain_.end(); }
 
  private:
   bool counts_ = true;
+  std::optional<double> seconds_;
   CallTrial& trial_;
   const CallTrial::Turn turn_;
-  const PlainSample plain_;
+  PlainSample plain_;
   const Stopwatch watch_;
 };
 

@@ -68,6 +68,21 @@ TEST(PlainSamplesServeWhatIsKnownToPayOnly) {
   EXPECT(trial.next() == CallTrial::Turn::kServe);
 }
 
+TEST(LongCallHasALimitBehindTwoServedOnes) {
+  CallTrial trial;
+  CallTrial::Turn turn = trial.next();
+  int served = 0;
+  for (; turn == CallTrial::Turn::kTimedServe; turn = trial.next(), served++) {
+    EXPECT(!trial.limit());
+    trial.add(turn, 0.01);
+  }
+  EXPECT(turn == CallTrial::Turn::kTimedPlain);
+  EXPECT(served == 10);  // eight that warm up
+  EXPECT(trial.limit() == 0.02);
+  trial.add(turn, 0.0201);
+  EXPECT(trial.next() == CallTrial::Turn::kServe);
+}
+
 TEST(CallsServedBeforeMoreWasCompiledDoNotDecide) {
   CallTrial trial;
   constexpr int kBusy = 57;  // six behind those that warm up

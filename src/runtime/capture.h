@@ -109,6 +109,7 @@ class Capture {
   Compilation* hit_at_hand(PyObject* const* parameters);
   bool resume_captured(PyThreadState* thread, cpython::Frame* frame, bool throwing, Ref& result);
   Ref call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* const* parameters, bool* handled);
+  Ref run_for(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters, double limit, TimedCall& timed);
   Ref run_plainly(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters);
   Ref call_captured(PyThreadState* thread, PyObject* const* parameters, bool* handled);
   Ref serve(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, PyObject* const* parameters);
@@ -144,6 +145,7 @@ class Capture {
   struct Run;
   // A turn of a loop may begin here. ran: the evaluator has run it; else it is to be served.
   Ended begin_turn(Run& run, Entries& entries, bool& ran);
+  bool is_known(const Chain& chain, const Entries& entries) const;
   Ended run_turn(Run& run, const Entries& entries);
   Ended serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects);
   // Runs the loop that the chain stands in as native code, if there is such code, or it is time to make it. ran: some of it was run.

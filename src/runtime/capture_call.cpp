@@ -68,7 +68,9 @@ Ref Capture::call_timed(PyThreadState* thread, CallTrial::Turn turn, PyObject* c
     TimedCall timed(trial_, turn);
     if (turn == CallTrial::Turn::kTimedServe) result = call_captured(thread, parameters, handled);
     if (turn == CallTrial::Turn::kTimedPlain) count(&Counters::plain_calls);
-    if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
+    const std::optional<double> limit = turn == CallTrial::Turn::kTimedPlain ? trial_.limit() : std::nullopt;
+    if (limit) result = run_for(thread, *decoded, parameters, *limit, timed);
+    else if (turn == CallTrial::Turn::kTimedPlain || !*handled) result = run_plainly(thread, *decoded, parameters);
     *handled = true;
     const bool waits = waited != native::runs_that_waited();
     if (waits || (made != things_made() && busy_calls_++ < kMostBusyCalls)) timed.leave_out();
@@ -86,6 +88,18 @@ Ref Capture::run_plainly(PyThreadState* thread, const bytecode::Code& decoded, P
   const RecursionLevel level(thread);
   Chain chain(thread);
   return level && push_call(chain, decoded, parameters) ? chain.finish_in_cpython(false) : Ref();
+}
+
+// Plainly, but in our evaluator, until it is known to take longer than the limit.
+Ref Capture::run_for(PyThreadState* thread, const bytecode::Code& decoded, PyObject* const* parameters, double limit, TimedCall& timed) {
+  const RecursionLevel level(thread);
+  Chain chain(thread);
+  if (!level || !push_call(chain, decoded, parameters)) return Ref();
+  Ref result;
+  double seconds = 0;
+  const Ended ended = chain.run_for(timed.watch(), limit, seconds, result);
+  timed.end(seconds);
+  return ended == Ended::kRunning ? finish(thread, chain) : std::move(result);
 }
 
 // The slots that a call fills.

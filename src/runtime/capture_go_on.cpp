@@ -150,14 +150,25 @@ Ref Capture::refuse(Entries& entries, Chain& chain) {
   return chain.finish_in_cpython(false);
 }
 
+// Whether there is nothing to be recorded: something serves from here, or there is no room.
+bool Capture::is_known(const Chain& chain, const Entries& entries) const {
+  if (is_full(entries, settings_.max_entries)) return true;
+  const FrameSlots frames(chain);
+  guards::Objects objects;
+  return std::any_of(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
+    return same_bound_slots(*entry->recording, frames.data()) && entry->guards.check(frames.data(), objects, nullptr);
+  });
+}
+
 Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
   run.trial.arrive(entries);
   // Tests that leave graphs early want them to be entered.
   if (entries.loop_first < 0 || leave_before >= 0) return Ended::kRunning;
   if (entries.trial.skips()) {
-    // A loop that may become native is served now and then, for what it does has to be recorded; graphs take longer than its turns until then.
+    // A loop that may become native is served now and then, and where it does something new, for that has to be recorded; graphs take longer than its
+    // turns until then.
     if (hopes_for_region(run, entries)) {
-      ran = !entries.trial.is_sample();
+      ran = !entries.trial.is_sample() && is_known(run.chain, entries);
       return ran ? run_turn(run, entries) : Ended::kRunning;
     }
     ran = entries.loop_is_inner;

@@ -198,6 +198,31 @@ Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
   }
 }
 
+Ended Chain::run_for(const Stopwatch& watch, double limit, double& seconds, Ref& result) {
+  // An instruction takes our evaluator so much longer than CPython's; so many are run between two looks at the clock, at least.
+  constexpr double kOnTop = 1e-8;
+  constexpr uint64_t kBetweenLooks = 256;
+  Live live(thread_, frames_);
+  Activation& frame = live.back();
+  uint64_t steps = 0, looked = 0;
+  const auto taken = [&] { return watch.seconds() - kOnTop * static_cast<double>(steps); };
+  const auto is_over = [&](int32_t index) {
+    if (frame.next() > index || !frame.at_boundary() || steps < looked + kBetweenLooks) return false;
+    looked = steps;
+    return taken() > limit;
+  };
+  Event event = Event::kNext;
+  int32_t index = 0;
+  do {
+    index = frame.next();
+    event = frame.step();
+    steps++;
+  } while (event == Event::kCaught || (event == Event::kNext && !is_over(index)));
+  const Ended ended = settle(live, event, result);
+  seconds = taken();
+  return ended;
+}
+
 Ended Chain::run_within(int32_t first, int32_t last, int32_t to, Ref& result) {
   Live live(thread_, frames_);
   Activation& frame = live.back();

@@ -10,6 +10,7 @@
 #include "evaluator/activation.h"
 #include "recorder/purpose.h"
 #include "recorder/recording.h"
+#include "runtime/measure.h"
 
 namespace evalframe::recorder {
 class Recorder;
@@ -63,6 +64,8 @@ class Chain {
   Ended step(Ref& result);
   // Runs the innermost frame in our evaluator until it jumps back, to the instruction `*head`. kRunning: it did.
   Ended run_to_back_jump(int32_t* head, Ref& result);
+  // The same, until it does so when CPython would have taken more than `limit` since the watch began, as far as can be told; seconds: what it would have.
+  Ended run_for(const Stopwatch& watch, double limit, double& seconds, Ref& result);
   // Runs the innermost frame in our evaluator to the instruction `to`, or out of the instructions first .. last.
   Ended run_within(int32_t first, int32_t last, int32_t to, Ref& result);
   // Runs the innermost frames in our evaluator until there is none that nobody sees, or that eval() or exec() runs.

@@ -38,7 +38,8 @@ LoopRegion::LoopRegion(Region region, const bytecode::Code& code)
 bool LoopRegion::is_to_be_optimised() const {
   if (is_final_) return false;
   if (RegionTrial::least_seconds == 0) return entered > 0;
-  return seconds_ >= std::max(kPartOfOptimising * kSecondsOfLine * static_cast<double>(lines_), RegionTrial::least_seconds);
+  const double optimising = kSecondsOfLine * static_cast<double>(lines_);
+  return seconds_ >= std::max(part_of_optimising(optimising) * optimising, RegionTrial::least_seconds);
 }
 
 void LoopRegion::optimise() {

@@ -1,6 +1,7 @@
 // Loops that run as native code (regions/region.h): entering and leaving them, and when that is tried.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -15,7 +16,9 @@ namespace evalframe::runtime {
 
 // Seconds that compiling a line of a region's IR takes, quickly and in full; and the part of what it takes that a loop has to run first: one that is
 // left soon isn't worth it, and one that has run for so long is likely to go on.
-inline constexpr double kQuickSecondsOfLine = 1.2e-5, kSecondsOfLine = 1e-4, kPartOfCompiling = 0.25, kPartOfOptimising = 0.125;
+inline constexpr double kQuickSecondsOfLine = 1.2e-5, kSecondsOfLine = 1e-4, kPartOfCompiling = 0.25;
+// The same of optimising, which takes a second where loops are large: nobody notices an eighth of some milliseconds, but half of a second has to be worth it.
+inline double part_of_optimising(double seconds) { return std::clamp(seconds / 2, 0.125, 0.5); }
 
 class LoopRegion : public Holdable {
  public:

@@ -82,6 +82,7 @@ class Planner {
       for (const Operand operand : exit_at(node).values) use(operand, node, false);
     }
     leave_fillings();
+    leave_parts();
     leave_kept();
     as_recorded_ = meaning_;
   }
@@ -128,6 +129,27 @@ class Planner {
       if (writes(meaning_[node])) leave(root(meaning_[node].target));
       if (last_use_[node] == size_) leave(root(Operand::node(node)));
     }
+  }
+
+  // z.real is a view of z: it is computed only where all that sees it are kernels, in front of anything that could change z.
+  void leave_parts() {
+    for (int32_t node = 0; node < size_; node++) {
+      if (graph_.nodes[node].form == Form::kGetAttr && meaning_[node].sense == Sense::kMap && !is_read_by_maps(node)) meaning_[node] = {};
+    }
+  }
+
+  bool is_read_by_maps(int32_t part) const {
+    const int32_t last = last_node_use_[part];
+    if (last_use_[part] > last) return false;
+    for (int32_t node = part + 1; node <= last; node++) {
+      const Meaning& meaning = meaning_[node];
+      const std::vector<Operand> operands = operands_of(node);
+      const bool is_map = meaning.sense == Sense::kMap || meaning.sense == Sense::kWhere || meaning.sense == Sense::kClip;
+      if (std::find(operands.begin(), operands.end(), Operand::node(part)) != operands.end() && (!is_map || writes(meaning))) return false;
+      if (!is_map && meaning.sense != Sense::kView && meaning.sense != Sense::kReduce) return false;
+      if (writes(meaning) && root(meaning.target) == root(meaning_[part].args[0])) return false;
+    }
+    return true;
   }
 
   // What a mask keeps is made, and stored, by calls, unless nothing but maps and stores by the same mask see it, and what is computed of it.

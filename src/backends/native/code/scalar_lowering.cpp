@@ -219,11 +219,35 @@ end:
   return exact(result, emitter.let(a.type, "call " + a.type + " @" + function + "(" + a.type + " " + a.ref + ", " + a.type + " " + b.ref + ")"));
 }
 
+// The bits of infinity, as an integer of the same size.
+int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
+
+// The bits of |x| as an integer: comparisons of them raise no flags.
+Term magnitude_bits(const Term& x) {
+  const Term bits = as_bits(x);
+  return bits & x.emitter->integer(bits.type, x.type == "double" ? INT64_MAX : INT32_MAX);
+}
+
+// e^a (cos b + i sin b), as C99's cexp(). Where e^a would be no ordinary number, or b isn't finite, it is NumPy's.
+Value exp_of_complex(Emitter& emitter, DType result, const Value& a) {
+  const Term largest = emitter.number(a.real.type, a.real.type == "double" ? 700.0 : 85.0), nothing = zero(emitter, component(result));
+  const Term is_ordinary = compare("ule", magnitude_bits(a.real), as_bits(largest)) & compare("ult", magnitude_bits(a.imag), infinity_bits(a.imag));
+  emitter.report(Condition::kByPlace, !is_ordinary);
+  const Term size = math::exp(select(is_ordinary, a.real, nothing)), angle = select(is_ordinary, a.imag, nothing);
+  return make(result, size * math::cos(angle), size * math::sin(angle));
+}
+
+// Of complex numbers.
+Value elementary(Emitter& emitter, ScalarOp op, DType result, const Value& a) {
+  if (op != ScalarOp::exp || !is_complex(result)) unsupported(result);
+  return exp_of_complex(emitter, result, a);
+}
+
 // The rows of vector_math.def.
-#define EVALFRAME_MATH1(op, c_name)                               \
-  Value lower_##op(Emitter&, DType result, const Operands& in) { \
-    if (!is_float(result)) unsupported(result);                  \
-    return make(result, math::op(in[0].real));                   \
+#define EVALFRAME_MATH1(op, c_name)                                                 \
+  Value lower_##op(Emitter& emitter, DType result, const Operands& in) {            \
+    if (!is_float(result)) return elementary(emitter, ScalarOp::op, result, in[0]); \
+    return make(result, math::op(in[0].real));                                      \
   }
 #define EVALFRAME_MATH2(op, c_name)                               \
   Value lower_##op(Emitter&, DType result, const Operands& in) { \
@@ -266,9 +290,6 @@ Value lower_square(Emitter& emitter, DType result, const Operands& in) { return 
 Value lower_square_fused(Emitter& emitter, DType result, const Operands& in) {
   return lower_multiply_fused(emitter, result, {in[0], in[0]});
 }
-
-// The bits of infinity, as an integer of the same size.
-int64_t infinity_bits(const Term& x) { return x.type == "double" ? 0x7ff0000000000000 : 0x7f800000; }
 
 Value lower_sqrt(Emitter&, DType result, const Operands& in) {
   if (!is_float(result)) unsupported(result);
@@ -368,12 +389,6 @@ Value ask(Emitter& emitter, const Value& a, bool all_parts, bool otherwise, Ques
   const Term real = question(a.real);
   const Term imag = question(a.imag);
   return exact(DType::bool_, all_parts ? real & imag : real | imag);
-}
-
-// The bits of |x| as an integer: comparisons of them raise no flags.
-Term magnitude_bits(const Term& x) {
-  const Term bits = as_bits(x);
-  return bits & x.emitter->integer(bits.type, x.type == "double" ? INT64_MAX : INT32_MAX);
 }
 
 Value lower_isnan(Emitter& emitter, DType, const Operands& in) { return ask(emitter, in[0], false, false, is_nan); }

@@ -143,6 +143,7 @@ class Meanings {
   Meaning kept(const Node& node) const;
   Meaning masked_store(const Node& node) const;
   Meaning attribute(const Node& node) const;
+  Meaning part_of_complex(const Node& node, ScalarOp op) const;
   bool quick(const Node& node) const;
   bool read_index(Operand key, std::vector<IndexItem>& items) const;
   bool read_item(Operand operand, std::vector<IndexItem>& items) const;

@@ -205,13 +205,29 @@ bool Meanings::read_extent(Operand operand, std::vector<Extent>& extents) const 
   return true;
 }
 
+// A view, but of other elements than its array's: kernels compute it.
+Meaning Meanings::part_of_complex(const Node& node, ScalarOp op) const {
+  const Operand operand = graph_.operands_of(node)[0];
+  if (!is_complex(meta(operand).dtype) || reader_ != Reader::kGraph) return {};
+  Meaning meaning;
+  meaning.sense = Sense::kMap;
+  meaning.op = op;
+  meaning.args[0] = operand;
+  meaning.count = 1;
+  meaning.loop = meta(operand).dtype;
+  meaning.result = node.meta.dtype;
+  return meaning;
+}
+
 Meaning Meanings::attribute(const Node& node) const {
   const Operand operand = graph_.operands_of(node)[0];
   const int rank = meta(operand).rank;
   if (meta(operand).kind != Kind::kArray || !is_typed(meta(operand)) || node.meta.kind != Kind::kArray) return {};
   PyObject* const name = graph_.constants[node.callable].get();
-  const bool all = PyUnicode_CompareWithASCIIString(name, "T") == 0;
-  if (!all && PyUnicode_CompareWithASCIIString(name, "mT") != 0) return {};
+  const auto is_named = [&](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
+  if (is_named("real") || is_named("imag")) return part_of_complex(node, is_named("real") ? ScalarOp::real : ScalarOp::imag);
+  const bool all = is_named("T");
+  if (!all && !is_named("mT")) return {};
   Meaning meaning;
   meaning.sense = Sense::kView;
   meaning.seen = Seen::kTurned;
