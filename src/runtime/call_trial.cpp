@@ -46,10 +46,9 @@ CallTrial::Turn CallTrial::next_timed() {
   if (!is_decided() && PlainSample::is_running()) return Turn::kPlain;
   busy_ = true;
   running_ = Turn::kTimedServe;
-  if (!is_warm_) return running_;
-  if (served_.count < kLeastServed) return running_;
+  if (!is_warm_ || served_.count < kLeastServed) return running_;
   // At random, because programs call with kinds of arguments in turn.
-  const bool plain = (takes_long() && plain_.count == 0) || served_.count == kSamples || (plain_.count < kSamples && random() % 2);
+  const bool plain = limit() || served_.count == kSamples || (plain_.count < kSamples && random() % 2);
   if (plain) running_ = Turn::kTimedPlain;
   return running_;
 }
@@ -72,9 +71,10 @@ void CallTrial::add(Turn turn, double seconds) {
   if (served_.count == kSamples && plain_.count == kSamples) decide(served_.typical() <= kMuchSlower * plain_.typical());
 }
 
-bool CallTrial::takes_long() const { return served_.count >= kLeastServed && served_.least() > kLongCall; }
-
-std::optional<double> CallTrial::limit() const { return takes_long() ? std::optional(kClearlySlower * served_.most()) : std::nullopt; }
+std::optional<double> CallTrial::limit() const {
+  if (plain_.count > 0 || served_.count < kLeastServed || served_.least() <= kLongCall) return std::nullopt;
+  return kClearlySlower * served_.most();
+}
 
 void CallTrial::leave_out() {
   busy_ = false;

@@ -29,8 +29,8 @@ class CallTrial {
     return true;
   }
   void add(Turn turn, double seconds);
-  // What a plain call that is about to run may take: that it loses is known then, and the rest is served. None: it may run to its end, for
-  // served ones are short.
+  // What the first plain call of a trial may take: that it loses is known then, and the rest is served. None: it may run to its end, for
+  // served ones are short, or it is a later one, which is compared more closely.
   std::optional<double> limit() const;
   // Instead: the call was busy with what later ones have done for them. What served calls took before says nothing of those.
   void leave_out();
@@ -52,7 +52,6 @@ class CallTrial {
   };
 
   Turn next_timed();
-  bool takes_long() const;
   void decide(bool serves);
   uint32_t random();
 

@@ -83,6 +83,18 @@ TEST(LongCallHasALimitBehindTwoServedOnes) {
   EXPECT(trial.next() == CallTrial::Turn::kServe);
 }
 
+TEST(LongCallThatDoesNotLoseAtOnceHasNoLimitFromThenOn) {
+  CallTrial trial;
+  CallTrial::Turn turn = trial.next();
+  for (; turn == CallTrial::Turn::kTimedServe; turn = trial.next()) trial.add(turn, 0.01);
+  EXPECT(trial.limit());
+  trial.add(turn, 0.011);
+  EXPECT(!trial.limit());
+  const int plain_calls = decide(trial, 0.01, 0.0095);
+  EXPECT(plain_calls >= 3);
+  EXPECT(!trial.serves());
+}
+
 TEST(CallsServedBeforeMoreWasCompiledDoNotDecide) {
   CallTrial trial;
   constexpr int kBusy = 57;  // six behind those that warm up

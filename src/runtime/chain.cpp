@@ -186,39 +186,38 @@ Ended Chain::step(Ref& result) {
   return settle(live, event, result);
 }
 
-Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
+// Until it jumps back and `stops()`; counts the instructions.
+template <class Stops>
+Ended Chain::run_to_some_back_jump(uint64_t& steps, Stops stops, Ref& result) {
   Live live(thread_, frames_);
+  Activation& frame = live.back();
   while (true) {
-    Activation& frame = live.back();
     const int32_t index = frame.next();
     const Event event = frame.step();
-    if (event == Event::kCaught || (event == Event::kNext && (frame.next() > index || !frame.at_boundary()))) continue;
-    if (event == Event::kNext) *head = frame.next();
+    steps++;
+    const bool jumped_back = event == Event::kNext && frame.next() <= index && frame.at_boundary();
+    if (event == Event::kCaught || (event == Event::kNext && !(jumped_back && stops(frame)))) continue;
     return settle(live, event, result);
   }
+}
+
+Ended Chain::run_to_back_jump(int32_t* head, Ref& result) {
+  uint64_t steps = 0;
+  return run_to_some_back_jump(steps, [&](const Activation& frame) { return *head = frame.next(), true; }, result);
 }
 
 Ended Chain::run_for(const Stopwatch& watch, double limit, double& seconds, Ref& result) {
   // An instruction takes our evaluator so much longer than CPython's; so many are run between two looks at the clock, at least.
   constexpr double kOnTop = 1e-8;
   constexpr uint64_t kBetweenLooks = 256;
-  Live live(thread_, frames_);
-  Activation& frame = live.back();
   uint64_t steps = 0, looked = 0;
   const auto taken = [&] { return watch.seconds() - kOnTop * static_cast<double>(steps); };
-  const auto is_over = [&](int32_t index) {
-    if (frame.next() > index || !frame.at_boundary() || steps < looked + kBetweenLooks) return false;
+  const auto is_over = [&](const Activation&) {
+    if (steps < looked + kBetweenLooks) return false;
     looked = steps;
     return taken() > limit;
   };
-  Event event = Event::kNext;
-  int32_t index = 0;
-  do {
-    index = frame.next();
-    event = frame.step();
-    steps++;
-  } while (event == Event::kCaught || (event == Event::kNext && !is_over(index)));
-  const Ended ended = settle(live, event, result);
+  const Ended ended = run_to_some_back_jump(steps, is_over, result);
   seconds = taken();
   return ended;
 }

@@ -95,6 +95,7 @@ class Chain {
                recorder::Purpose purpose, LongLoops* long_loops = nullptr);
 
  private:
+  template <class Stops> Ended run_to_some_back_jump(uint64_t& steps, Stops stops, Ref& result);
   // Where a frame stood.
   struct Place {
     int32_t instruction;

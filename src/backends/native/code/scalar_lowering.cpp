@@ -228,8 +228,9 @@ Term magnitude_bits(const Term& x) {
   return bits & x.emitter->integer(bits.type, x.type == "double" ? INT64_MAX : INT32_MAX);
 }
 
-// e^a (cos b + i sin b), as C99's cexp(). Where e^a would be no ordinary number, or b isn't finite, it is NumPy's.
-Value exp_of_complex(Emitter& emitter, DType result, const Value& a) {
+// Of complex numbers: e^a (cos b + i sin b) alone, as C99's cexp(). Where e^a would be no ordinary number, or b isn't finite, it is NumPy's.
+Value elementary_of_complex(Emitter& emitter, ScalarOp op, DType result, const Value& a) {
+  if (op != ScalarOp::exp || !is_complex(result)) unsupported(result);
   const Term largest = emitter.number(a.real.type, a.real.type == "double" ? 700.0 : 85.0), nothing = zero(emitter, component(result));
   const Term is_ordinary = compare("ule", magnitude_bits(a.real), as_bits(largest)) & compare("ult", magnitude_bits(a.imag), infinity_bits(a.imag));
   emitter.report(Condition::kByPlace, !is_ordinary);
@@ -237,17 +238,11 @@ Value exp_of_complex(Emitter& emitter, DType result, const Value& a) {
   return make(result, size * math::cos(angle), size * math::sin(angle));
 }
 
-// Of complex numbers.
-Value elementary(Emitter& emitter, ScalarOp op, DType result, const Value& a) {
-  if (op != ScalarOp::exp || !is_complex(result)) unsupported(result);
-  return exp_of_complex(emitter, result, a);
-}
-
 // The rows of vector_math.def.
-#define EVALFRAME_MATH1(op, c_name)                                                 \
-  Value lower_##op(Emitter& emitter, DType result, const Operands& in) {            \
-    if (!is_float(result)) return elementary(emitter, ScalarOp::op, result, in[0]); \
-    return make(result, math::op(in[0].real));                                      \
+#define EVALFRAME_MATH1(op, c_name)                                                            \
+  Value lower_##op(Emitter& emitter, DType result, const Operands& in) {                       \
+    if (!is_float(result)) return elementary_of_complex(emitter, ScalarOp::op, result, in[0]); \
+    return make(result, math::op(in[0].real));                                                 \
   }
 #define EVALFRAME_MATH2(op, c_name)                               \
   Value lower_##op(Emitter&, DType result, const Operands& in) { \

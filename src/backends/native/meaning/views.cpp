@@ -225,7 +225,8 @@ Meaning Meanings::attribute(const Node& node) const {
   if (meta(operand).kind != Kind::kArray || !is_typed(meta(operand)) || node.meta.kind != Kind::kArray) return {};
   PyObject* const name = graph_.constants[node.callable].get();
   const auto is_named = [&](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
-  if (is_named("real") || is_named("imag")) return part_of_complex(node, is_named("real") ? ScalarOp::real : ScalarOp::imag);
+  if (is_named("real")) return part_of_complex(node, ScalarOp::real);
+  if (is_named("imag")) return part_of_complex(node, ScalarOp::imag);
   const bool all = is_named("T");
   if (!all && !is_named("mT")) return {};
   Meaning meaning;
