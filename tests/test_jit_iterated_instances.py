@@ -91,7 +91,26 @@ class Wrong:
         return 3
 
 
+class Measured(Counted):
+    """Tells in which order it is asked, and may refuse."""
+
+    def __init__(self, error, *items):
+        super().__init__(*items)
+        self.error = error
+
+    def __len__(self):
+        LOG.append("len")
+        if self.error is not None:
+            raise self.error
+        return len(self.items)
+
+    def __iter__(self):
+        LOG.append("iter")
+        return iter([*self.items])
+
+
 LAYERS = Layers(1.0, 2.5, A)
+GENERATED = Generated()
 COUNTED = Counted(1.0, 2.5, 0.5)
 
 
@@ -105,6 +124,44 @@ def enumerated(x: Any, y: Any) -> Any:
 @in_one_graph
 def enumerated_instances_made_here(x: Any, y: Any) -> Any:
     return [(i, layer * y) for i, layer in enumerate(Layers(x, y, 2.0))]
+
+
+@in_one_graph
+def enumerated_generators(x: Any, y: Any) -> Any:
+    for i, scale in enumerate(GENERATED):
+        x = x * scale + i
+    walked = iter(GENERATED)
+    return x + y, next(walked), list(walked), [i for i, _ in enumerate(Generated())]
+
+
+@case
+def enumerated_generators_that_fail(x: Any, y: Any) -> Any:
+    found = []
+    try:
+        for i, scale in enumerate(Failing()):
+            found.append((i, scale))
+            x = x * scale
+    except ValueError as error:
+        found.append(str(error))
+    return x + y, found
+
+
+@in_one_graph
+def lists_of_what_has_a_length(x: Any, y: Any) -> Any:
+    for scale in list(COUNTED):
+        x = x * scale
+    return x + y, tuple(COUNTED), list(COUNTED)[1:]
+
+
+@case
+def a_length_is_asked_for_behind_the_iterator(x: Any, y: Any) -> Any:
+    LOG.clear()
+    found = [list(Measured(None, 1.0, 2.0)), tuple(Measured(TypeError("none"), 3.0))]
+    try:
+        found.append(list(Measured(ValueError("no"), 4.0)))
+    except ValueError as error:
+        found.append(str(error))
+    return x + y, found, LOG[:]
 
 
 @in_one_graph

@@ -75,7 +75,47 @@ def starred(box, other, table, value):
     return (lambda **given: given)(**table)
 
 
+def own_dict_asked_for_a_name(box, other, table, value):
+    before = "x" in box.__dict__, box.__dict__["y"], box.__dict__.get("z")
+    box.x = value
+    behind = "x" in box.__dict__, "y" in box.__dict__, box.__dict__.get("y"), box.__dict__.get("z")
+    box.z = value
+    return before, behind, box.__dict__.get("z"), box.__dict__["x"], box.x, "z" in other.__dict__, other.__dict__["x"]
+
+
+def own_dict_asked_in_between(box, other, table, value):
+    names = box.__dict__
+    seen = []
+    for name in ("x", "z", "y"):
+        seen += [names.get(name), name in names]
+        setattr(box, name, value)
+        seen += [names.get(name), name in names, len(names)]
+    return seen
+
+
+def own_dict_gone_through(box, other, table, value):
+    for name in box.__dict__:
+        if name == "x":
+            box.z = value
+    return box.x
+
+
+def own_dict_gone_through_behind(box, other, table, value):
+    found = "x" in box.__dict__
+    box.z = value
+    return found, [*box.__dict__], [*other.__dict__.items()]
+
+
+def own_dict_changed_behind(box, other, table, value):
+    found = box.__dict__.get("x")
+    box.x = value
+    box.__dict__["x"] = 7
+    table["x"] = 8
+    return found, box.x, other.x
+
+
 FUNCTIONS: list[Callable[..., Any]] = [
+    own_dict_asked_for_a_name, own_dict_asked_in_between, own_dict_gone_through, own_dict_gone_through_behind, own_dict_changed_behind,
     stored_attribute_is_an_item, stored_item_is_an_attribute, new_item_is_an_attribute, new_attribute_is_a_key,
     attribute_of_another_with_the_same_dict, item_hides_a_method, read_before, dict_of_an_attribute, starred,
 ]  # fmt: skip
@@ -127,3 +167,19 @@ def test_names_of_a_module_are_items_of_its_dict(function: Callable[..., Any], k
                 names = NAMES if kind else {"kept": 0}
                 results.append((outcome(run, names, value), kept, names["kept"]))
             assert same(*results), (kind, value)
+
+
+def test_a_store_behind_a_look_into_the_objects_dict_ends_no_recording() -> None:
+    def function(box, x):
+        y = x * box.__dict__["x"]
+        box.y = y
+        box.z = "x" in box.__dict__
+        return y + box.y
+
+    captured = evalframe.jit(function)
+    for number in range(4):
+        box, expected = Box(), Box()
+        box.x = expected.x = 2.0 + number
+        x = np.arange(3.0)
+        assert same(captured(box, x), function(expected, x)) and same(list(vars(box)), list(vars(expected)))
+    assert not evalframe.explain(captured)(box, x).breaks

@@ -307,3 +307,131 @@ def test_a_call_method_that_a_class_gets_later_is_called(model, x):
     assert same(model, derived, x)
     Derived.__call__ = lambda self, x: "derived"
     assert derived(x) == "derived" and same(model, captured, x)
+
+
+class Stores(nn.Module):
+    """Stores what it has computed behind layers that it has read, as models do that keep statistics or hidden states."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.register_buffer("average", torch.zeros(2))
+        self.calls, self.last = 0, None
+
+    def forward(self, x):
+        hidden = self.first(x)
+        self.last = hidden.detach()
+        self.calls += 1
+        self.average = self.average * 0.9 + hidden.detach().mean(0) * 0.1
+        result = self.second(hidden) - self.average
+        self.norm = result.norm()
+        return result
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_a_module_stores_on_its_way_ends_no_graph(backend, x):
+    def made():
+        torch.manual_seed(2)
+        return Stores()
+
+    plain, model = made(), made()
+    captured = evalframe.torch.compile(model, backend=backend)
+    for number in range(5):
+        results = captured(x + number), plain(x + number)
+        assert torch.equal(*results)
+        for name in ("last", "average", "norm"):
+            assert torch.equal(getattr(model, name), getattr(plain, name))
+        assert model.calls == plain.calls and list(model.__dict__) == list(plain.__dict__)
+        for each in (model, plain):
+            each.zero_grad()
+        for result in results:
+            result.sum().backward()
+        assert torch.equal(model.first.weight.grad, plain.first.weight.grad)
+    fresh = evalframe.torch.compile(made(), backend=backend, fullgraph=True)
+    fresh(x)
+    assert entries(fresh) == 1
+
+
+def trains_and_evaluates(model, x):
+    model.eval()
+    first = model(x)
+    model.train()
+    return first, model(x), [each.training for each in model.modules()]
+
+
+def test_train_and_eval_inside_end_no_graph(x):
+    def made():
+        torch.manual_seed(2)
+        return nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5), nn.BatchNorm1d(2))
+
+    plain, model, x = made(), made(), torch.cat([x, x + 1])
+    captured = evalframe.torch.compile(trains_and_evaluates, backend="eager")
+    for number in range(3):
+        torch.manual_seed(number)
+        expected = trains_and_evaluates(plain, x)
+        torch.manual_seed(number)
+        found = captured(model, x)
+        assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1]) and found[2] == expected[2]
+        assert torch.equal(model[2].running_mean, plain[2].running_mean)
+    assert not evalframe.torch.explain(captured)(model, x).breaks
+
+
+class Symmetric(nn.Module):
+    def forward(self, weight):
+        return weight.triu() + weight.triu(1).T
+
+
+PARAMETRIZED = {
+    "spectral_norm": lambda layer: nn.utils.parametrizations.spectral_norm(layer),
+    "weight_norm": lambda layer: nn.utils.parametrizations.weight_norm(layer),
+    "orthogonal": lambda layer: nn.utils.parametrizations.orthogonal(layer),
+    "own": lambda layer: (nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric()), layer)[1],
+    "old spectral_norm": lambda layer: nn.utils.spectral_norm(layer),
+    "old weight_norm": lambda layer: nn.utils.weight_norm(layer),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", PARAMETRIZED)
+def test_parametrized_layers_are_one_graph(name, backend, x):
+    def made():
+        torch.manual_seed(4)
+        return PARAMETRIZED[name](nn.Linear(2, 2))
+
+    plain, model = made(), made()
+    captured = evalframe.torch.compile(model, backend=backend)
+    for number in range(4):
+        results = []
+        for layer, called in ((plain, plain), (model, captured)):
+            layer.zero_grad()
+            layer.train(number != 2)
+            result = called(x + number)
+            result.square().sum().backward()
+            results.append([result, *(each.grad for each in layer.parameters()), *layer.buffers(), layer.weight])
+        for expected, found in zip(*results, strict=True):
+            assert torch.equal(expected, found) if backend == "eager" else torch.allclose(expected, found)
+    assert not evalframe.torch.explain(captured)(x).breaks
+
+
+class Several(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = nn.ParameterList([nn.Parameter(torch.ones(2) * number) for number in range(3)])
+        self.layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+
+    def forward(self, x):
+        for scale in list(self.scales):
+            x = x * scale
+        for layer in tuple(self.layers)[1:]:
+            x = layer(x)
+        return x
+
+
+def test_lists_of_containers_end_no_graph(x):
+    model = Several()
+    captured = evalframe.torch.compile(model, backend="eager", fullgraph=True)
+    for _ in range(2):
+        assert same(model, captured, x)
+    model.scales.append(nn.Parameter(torch.ones(2)))
+    assert same(model, captured, x)

@@ -363,3 +363,105 @@ def test_a_dict_of_tensors_keys_is_looked_into():
     state.pop(parameters[0])
     with pytest.raises(KeyError, match="momentum"):
         compiled(X[0, :2])
+
+
+def two_layers():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+
+
+@pytest.mark.parametrize("clears", ["optimizer", "module", "by hand"])
+def test_gradients_are_cleared_between_the_same_graphs(clears):
+    """A step has one break, at `backward()`: what clears gradients is no other for each parameter."""
+
+    def made(wraps):
+        model = two_layers()
+        steps = torch.optim.SGD(model.parameters(), 0.1)
+
+        def clear():
+            if clears == "by hand":
+                for parameter in model.parameters():
+                    parameter.grad = None
+            else:
+                (steps if clears == "optimizer" else model).zero_grad()
+
+        def step(x):
+            clear()
+            seen = [parameter.grad for parameter in model.parameters()]
+            loss = F.mse_loss(model(x), x[:, :2])
+            loss.backward()
+            steps.step()
+            return loss, seen
+
+        return model, wraps(step)
+
+    (plain, step), (model, captured) = made(lambda step: step), made(functools.partial(evalframe.torch.compile, backend="eager"))
+    for number in range(5):
+        expected, found = step(X + number), captured(X + number)
+        assert torch.equal(expected[0], found[0]) and found[1] == expected[1] == [None] * 4
+        for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+            assert torch.equal(one, other) and torch.equal(one.grad, other.grad)
+    before = len(evalframe.torch.graph_modules(captured))
+    captured(X)
+    assert len(evalframe.torch.graph_modules(captured)) == before
+    assert not any("Parameter" in str(found) for found in evalframe.torch.explain(captured)(X).breaks)
+
+
+def test_one_parameter_under_two_names_has_one_gradient():
+    def clears(one, other):
+        one.grad = None
+        seen = other.grad
+        other.grad = None
+        return seen, (one * 2).sum()
+
+    captured = evalframe.torch.compile(clears, backend="eager")
+    for alike in (False, True, False, True):
+        one = nn.Parameter(torch.ones(2))
+        other = one if alike else nn.Parameter(torch.ones(2))
+        one.grad, other.grad = torch.ones(2), torch.full((2,), 3.0)
+        seen, result = captured(one, other)
+        assert (seen is None) if alike else seen.tolist() == [3.0, 3.0]
+        assert one.grad is None and other.grad is None and result.item() == 4
+
+
+def test_what_is_told_of_the_end_of_a_gradient_is_told_in_its_place():
+    import weakref
+
+    told = []
+
+    def clears(parameter):
+        parameter.grad = None
+        told.append("behind")
+        return parameter * 2
+
+    captured = evalframe.torch.compile(clears, backend="eager")
+    for _ in range(3):
+        told.clear()
+        parameter = nn.Parameter(torch.ones(2))
+        parameter.grad = torch.ones(2)
+        weakref.finalize(parameter.grad, told.append, "gradient")
+        captured(parameter)
+        assert told == ["gradient", "behind"]
+
+
+def test_a_step_that_a_scheduler_watches_is_one_recording():
+    """A scheduler puts a function of its own in the place of `step`, which finds the optimizer by a weak reference."""
+
+    def made():
+        model = two_layers()
+        steps = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        rate = torch.optim.lr_scheduler.StepLR(steps, 2, 0.5)
+        model(X).sum().backward()
+        steps.step()
+        return model, steps, rate
+
+    (plain, plain_steps, plain_rate), (model, steps, rate) = made(), made()
+    captured = evalframe.torch.compile(lambda: steps.step(), backend="eager")
+    for _ in range(5):
+        plain_steps.step()
+        captured()
+        plain_rate.step()
+        rate.step()
+    for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert steps._opt_called and not evalframe.torch.explain(captured)().breaks

@@ -137,6 +137,33 @@ def tuple_of(iterable: Iterable[Any], /) -> tuple[Any, ...]:
     return tuple(result)
 
 
+def sized_list(iterable: Any, /) -> list[Any]:
+    # What __len__ says is nothing but a hint.
+    iterator = iter(iterable)
+    result = []
+    try:
+        len(iterable)
+    except TypeError:
+        result = []
+    for item in iterator:
+        result.append(item)
+        del item
+    return result
+
+
+def sized_tuple(iterable: Any, /) -> tuple[Any, ...]:
+    iterator = iter(iterable)
+    result = []
+    try:
+        len(iterable)
+    except TypeError:
+        result = []
+    for item in iterator:
+        result.append(item)
+        del item
+    return tuple(result)
+
+
 def new_tuple(cls: Any, iterable: Iterable[Any], /) -> Any:
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return _new_tuple(cls, iterable)
@@ -898,6 +925,8 @@ _core.add_stand_ins(
         "compared": (compared, 0),
         "sequences_equal": (sequences_equal, 0),
         "unpacked": (unpacked, 0),
+        "sized_list": (sized_list, -1),
+        "sized_tuple": (sized_tuple, -1),
         "called_with": (called_with, 1),
         "extended_list": (extended_list, 1),
         "keyed_item": (keyed_item, 0),

@@ -37,7 +37,7 @@ struct Stretch {
   bool transforms = false;       // transformations of torch.func begin and end in it
   bool enters_dual_level = false;
   Ref transforms_before;         // how these are in front of it: the guards ask for that, but for the level
-  bool draws = false;            // it draws random numbers, and its frames handle what it raises: it may be run twice, as they are set back
+  bool draws = false;            // it draws random numbers, and has checks, or frames that handle what it raises: it may be run twice, as they are set back
   std::vector<int32_t> dead;     // nodes whose values nothing behind this stretch needs
   std::vector<int32_t> dead_of_functions;  // ... of those that functions return, and what is made of these
   graph::Origin place = {};      // where the function stands for its nodes
@@ -87,7 +87,8 @@ class Planner {
     for (int32_t node = size_ - 1; node >= 0; node--) {
       if (is_made_again(node)) use(operands_of(graph, node), last_use_[node]);
     }
-    if (std::find(effects_.begin(), effects_.end(), Effect::kApart) != effects_.end()) keep_places();
+    keep_places(Effect::kApart, [this](int32_t at, int32_t begin) { return acts(at, begin); });
+    if (of_torch) keep_places(Effect::kCheck, [this](int32_t at, int32_t begin) { return acts(at, begin) && !only_draws(graph_, graph_.nodes[at]); });
   }
 
   std::vector<Stretch> run() {
@@ -150,12 +151,14 @@ class Planner {
     return effects_[node] != Effect::kApart && acts_on_tensors(graph_, graph_.nodes[node]) && !writes_into_new(graph_, graph_.nodes[node], begin);
   }
 
-  // What stands apart may leave the graph, and isn't done behind what mustn't be run twice: it keeps its place there.
-  void keep_places() {
+  // What may leave the graph, and could wait, isn't done behind what mustn't be run twice: it keeps its place there.
+  template <class Acts>
+  void keep_places(Effect waits, Acts acts) {
+    if (std::find(effects_.begin(), effects_.end(), waits) == effects_.end()) return;
     bool behind_acts = false;
-    int32_t begin = 0, last = -1;  // of this stretch, and the last in it that stands apart
+    int32_t begin = 0, last = -1;  // of this stretch, and the last in it that waits
     for (int32_t node = 0; node < size_; node++) {
-      if (effects_[node] == Effect::kApart) {
+      if (effects_[node] == waits) {
         if (behind_acts) effects_[node] = Effect::kEffect;
         else last = node;
       }
@@ -165,7 +168,7 @@ class Planner {
         begin = node + 1;
       } else if (acts(node, begin)) {
         if (last >= begin) begin = last + 1;
-        for (behind_acts = true; last >= 0 && effects_[last] == Effect::kApart; last--) effects_[last] = Effect::kEffect;
+        for (behind_acts = true; last >= 0 && effects_[last] == waits; last--) effects_[last] = Effect::kEffect;
         last = -1;
       }
     }
@@ -502,7 +505,8 @@ class Python final : public Executable {
     const bool handled = stretch.acts && std::any_of(begin, end, [this](const Node& node) { return is_handled(graph_, node); });
     const bool all_known = std::all_of(stretch.inputs.begin(), stretch.inputs.end(), [](Operand operand) { return operand.space == Operand::Space::kInput; });
     stretch.handled = stretch.writes && handled;
-    stretch.draws = stretch.acts && !stretch.writes && handled;
+    const bool checks = std::ranges::any_of(stretch.late, [this](int32_t node) { return graph_.nodes[node].form == Form::kCheck; });
+    stretch.draws = stretch.acts && !stretch.writes && (handled || checks);
     // What a backend makes depends on the modes that hold, too, and on transformations of torch.func that the recording was left in.
     const bool here = all_known && !is_behind_mode(stretch.begin) && !torch::transforms_are_active();
     if (!here && !replays(backend)) return stretch.told = Ref::borrow(told.get()), true;

@@ -328,6 +328,9 @@ class Effects {
     }
   }
 
+  static bool is_truth_of_tensor(const Node& node) { return node.form == Form::kTruth && node.code == 1; }
+  bool may_wait(Operand operand) const { return operand.space == Operand::Space::kNode && is_truth_of_tensor(graph_.nodes[operand.index]); }
+
   bool is_apart(Operand operand) const { return operand.space == Operand::Space::kNode && effects_[operand.index] == Effect::kApart; }
 
   bool stands_apart(const Node& node) const {
@@ -340,11 +343,11 @@ class Effects {
     if (stands_apart(node)) return Effect::kApart;
     switch (node.form) {
       case Form::kTuple: case Form::kList: case Form::kSlice: return Effect::kDerived;
-      case Form::kCheck: return is_of_sizes(operands(node)[0]) ? Effect::kHeld : Effect::kEffect;
+      case Form::kCheck: return is_of_sizes(operands(node)[0]) ? Effect::kHeld : may_wait(operands(node)[0]) ? Effect::kCheck : Effect::kEffect;
       case Form::kCheckMeta: case Form::kIterator: return Effect::kEffect;
       case Form::kCall: case Form::kBinary: case Form::kUnary: case Form::kCompare: case Form::kGetItem: case Form::kSetItem: case Form::kGetAttr: case Form::kTruth: break;
     }
-    if (of_sizes) return Effect::kDerived;
+    if (of_sizes || is_truth_of_tensor(node)) return Effect::kDerived;
     if (may_resize(graph_, node) || takes_number(node) || takes_other_text(node)) return Effect::kEffect;
     return node.form != Form::kTruth && is_operation(node) ? Effect::kPure : Effect::kEffect;
   }
@@ -504,7 +507,13 @@ static bool is_asked_to_act(const Graph& graph, const Node& node) {
 }
 
 bool only_draws(const Graph& graph, const Node& node) {
-  return node.form == Form::kCall && torch::only_draws(graph.constants[node.callable].get()) && !is_asked_to_act(graph, node);
+  PyObject* const callable = node.form == Form::kCall ? graph.constants[node.callable].get() : nullptr;
+  if (!callable || !torch::draws(callable) || is_asked_to_act(graph, node)) return false;
+  if (!torch::is_in_place(callable)) return true;
+  // What the graph has made is filled, whatever is in it.
+  static constexpr std::string_view kFills[] = {"normal", "log_normal", "uniform", "exponential", "random"};
+  const bool fills = Py_IS_TYPE(callable, &PyMethodDescr_Type) && node.count > 0 && std::ranges::find(kFills, name_not_in_place(graph, node)) != std::end(kFills);
+  return fills && is_new(graph, *graph.operands_of(node), 0);
 }
 
 bool acts_on_tensors(const Graph& graph, const Node& node) {

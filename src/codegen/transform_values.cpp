@@ -184,6 +184,12 @@ void Transform::read_source(int32_t index) {
       if (source.object) return read_cell(source.object.get());
       b_->emit(Op::LOAD_DEREF, slot_of_[recording_.guards.sources[source.parent].index]);
       return;
+    case guards::Reach::kReferent:
+      b_->begin_call();
+      read_source(source.parent);
+      b_->end_callable();
+      b_->call(0);
+      return;
     case guards::Reach::kTurn: CHECK(false);  // refused
     case guards::Reach::kObject: return b_->load_constant(source.object.get());
   }

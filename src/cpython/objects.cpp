@@ -110,4 +110,9 @@ Ref exchange_handled(PyThreadState* thread, Ref exception, int levels) {
   return Ref::steal(std::exchange(item->exc_value, exception.release()));
 }
 
+Ref referent(PyObject* reference) {
+  PyObject* const object = reinterpret_cast<PyWeakReference*>(reference)->wr_object;
+  return Ref::borrow(object && Py_REFCNT(object) > 0 ? object : Py_None);
+}
+
 }  // namespace evalframe::cpython

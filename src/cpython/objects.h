@@ -29,6 +29,8 @@ Ref first_entry(Borrowed exception);
 Ref take_refused_key();
 // The dict that a view of its keys, values or items shows; borrowed.
 inline PyObject* dict_of_view(PyObject* view) { return reinterpret_cast<PyObject**>(view)[sizeof(PyObject) / sizeof(PyObject*)]; }
+// What the weak reference leads to: None where that is gone, or about to go.
+Ref referent(PyObject* reference);
 // A new dict of what the dict holds, in its order, whatever a class that inherits says: PyDict_Copy and PyDict_Update ask its methods.
 // Null with an exception.
 Ref copy_of_dict(PyObject* dict);

@@ -495,6 +495,7 @@ std::string GuardTable::path(int32_t index) const {
     case Reach::kItem: return source.object ? path_of_item(parent, source.object.get()) : path_of_item(parent, source.index);
     case Reach::kTurn: return "n" + std::to_string(source.index) + ";";
     case Reach::kCell: return parent + "c" + object + ";";
+    case Reach::kReferent: return parent + "w;";
     case Reach::kObject: return "o" + object + ";";
   }
   return parent;
@@ -572,6 +573,7 @@ std::string GuardTable::source_name(int32_t index) const {
       return source_name(source.parent) + "[" + (source.object ? object_text(source.object.get()) : std::to_string(source.index)) + "]";
     }
     case Reach::kTurn: return source_name(source.parent) + " in " + std::to_string(source.index + 1) + " turns";
+    case Reach::kReferent: return source_name(source.parent) + "()";
     case Reach::kCell: return source.parent < 0 ? "contents of a cell" : source_name(source.parent);
     case Reach::kObject: return object_name(source.object.get());
   }

@@ -20,6 +20,7 @@ enum class Reach : uint8_t {
   kMethod,     // the function that `parent.name` binds, found on the class and not shadowed by the instance
   kItem,       // parent[index] of a list or tuple, parent[key] of a dict
   kCell,       // contents of the cell `object`, or of the parent, which is one
+  kReferent,   // what the parent, a weak reference, leads to; None where that is gone
   kTurn,       // what the parent, an iterator, gives in `index` turns
   kObject,     // `object` itself, which a name guard or a function's defaults fix
 };

@@ -183,6 +183,7 @@ class Shortcut::Maker {
   // What leads to the object in its holder; none: it isn't known where.
   std::optional<Word> pointer_of(const Step& step, PyObject* holder) const {
     if (step.reach == Reach::kCell) return field(holder, offsetof(PyCellObject, ob_ref));
+    if (step.reach == Reach::kReferent) return field(holder, offsetof(PyWeakReference, wr_object));
     if (step.reach == Reach::kItem && PyList_CheckExact(holder) && states_[step.parent].tells_contents) return word_at(&PyList_GET_ITEM(holder, step.index));
     const Py_ssize_t offset = step.reach == Reach::kAttribute ? offset_of_field(step, holder) : -1;
     return offset < 0 ? std::nullopt : std::optional(field(holder, offset));

@@ -181,6 +181,7 @@ inline PyObject* reach(const Step& step, PyObject* const* const* frames, PyObjec
     case Reach::kItem: return item(step, objects[step.parent]);
     case Reach::kTurn: return cpython::ahead(objects[step.parent], step.index).release();
     case Reach::kCell: return Ref::borrow(PyCell_GET(step.object ? step.object : objects[step.parent])).release();
+    case Reach::kReferent: return cpython::referent(objects[step.parent]).release();
     case Reach::kObject: return Ref::borrow(step.object).release();
   }
   return nullptr;

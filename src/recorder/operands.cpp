@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/numpy_api.h"
+#include "frontends/torch/names.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/nan.h"
 #include "recorder/rules/rules.h"
@@ -170,6 +171,19 @@ bool Recorder::check_truth(uint32_t index, Borrowed object) {
   const Borrowed truth = PyObject_IsTrue(object.get()) ? Py_True : Py_False;  // of an exact number: can't raise
   const int32_t node = add_plain_node(Form::kTruth, 0, nullptr, {number}, truth);
   check_constant(node_value(node, false, true), truth);
+  return true;
+}
+
+bool Recorder::check_truth_of_tensor(uint32_t index, PyObject* tensor) {
+  if (is_in_body() || looks_at_transforms_ || !torch::is_plain(tensor)) return false;
+  const std::vector<int64_t> sizes = torch::sizes_of(tensor);
+  const bool has_one = sizes.empty() || (has_fixed_sizes(index, tensor) && std::ranges::all_of(sizes, [](int64_t size) { return size == 1; }));
+  const Operand operand = has_one ? this->operand(index, tensor) : Operand();
+  const int truth = operand ? PyObject_IsTrue(tensor) : -1;
+  if (truth < 0) return PyErr_Clear(), false;
+  const Borrowed known = truth ? Py_True : Py_False;
+  const auto may_wait = static_cast<uint8_t>(torch::attribute(tensor, "is_cpu").get() == Py_True);
+  check_constant(node_value(add_plain_node(Form::kTruth, may_wait, nullptr, {operand}, known), false, true), known);
   return true;
 }
 

@@ -452,7 +452,7 @@ class Recorder {
   // changed mustn't be one and the same under two names. Guards ask for that where it matters; false: they are, now.
   bool may_touch_attributes(int32_t source, Borrowed object, bool stores);
   bool may_touch_names(Borrowed dict, bool stores);
-  bool may_touch_dict(int32_t source, Borrowed dict, bool changes);
+  bool may_touch_dict(int32_t source, Borrowed dict, bool changes, Borrowed key = Borrowed());  // key: what alone it is asked for
   // The elements of the source are gone through.
   void goes_through(uint32_t source, Borrowed object) { through_.push_back({source, object.get()}); }
   // Appends to a list from outside of which nothing is known, at the exit.
@@ -524,6 +524,8 @@ class Recorder {
   void handler_passes_on(const bytecode::Code& code, int32_t instruction);
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
   bool check_truth(uint32_t value, Borrowed object);
+  // The same of a tensor with one element.
+  bool check_truth_of_tensor(uint32_t value, PyObject* tensor);
 
  private:
   struct Live {
@@ -666,11 +668,12 @@ class Recorder {
     int32_t source;  // -1: of a dict of names, which is the same in every run
     Ref object;
     bool changed;
+    bool as_a_whole;  // a dict: it was asked for more than single names
   };
   class TouchedOnes {
    public:
     // What is touched in a way in which it wasn't before; null: it was.
-    Touched* touch(int32_t source, Borrowed object, bool changes);
+    Touched* touch(int32_t source, Borrowed object, bool changes, bool as_a_whole = false);
     size_t size() const { return all_.size(); }
     const Touched& operator[](size_t index) const { return all_[index]; }
     auto begin() const { return all_.begin(); }
@@ -682,6 +685,9 @@ class Recorder {
   };
   // Whether the instruction does no more than hand its operands on.
   static bool hands_on(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
+  int32_t owner_of_dict(int32_t source) const;
+  bool has_stored_into_owner(int32_t source, Borrowed key) const;
+  PyObject* name_asked_for(const evaluator::Activation& frame, const bytecode::Instruction& instruction, int slot);
   bool touches_apart(const evaluator::Activation& frame, const bytecode::Instruction& instruction);
   bool are_apart(const Touched& dict, const Touched& object);
   bool is_other_dict(const Touched& dict, const Touched& names);

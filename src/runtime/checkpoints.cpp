@@ -26,7 +26,7 @@ bool preserves_random_state(const Graph& graph, const Node& begin) {
 // Whether the node may be run once more as part of a module that node `begin` begins. What is written into must be the function's own: a module's
 // inputs are kept, and looked at for changes. Numbers that are to be others then are so in torch's own way alone.
 bool is_part_of_module(const Graph& graph, const Node& node, backends::Effect effect, int32_t begin) {
-  if (effect == backends::Effect::kEffect || effect == backends::Effect::kApart) return false;
+  if (effect == backends::Effect::kEffect || effect == backends::Effect::kApart || effect == backends::Effect::kCheck) return false;
   if (backends::only_draws(graph, node)) return preserves_random_state(graph, graph.nodes[static_cast<size_t>(begin)]) || !backends::acts_on_tensors(graph, node);
   return !backends::acts_on_tensors(graph, node) || backends::writes_into_new(graph, node, begin);
 }

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 import torch
+import torch.distributions.utils
 import torch.fx.traceback
 import torch.nn.utils.stateless
 import torch.utils.checkpoint as torch_checkpoint
@@ -284,8 +285,14 @@ def is_compiling() -> bool:
     return True
 
 
+_lazy_view: Any = getattr(torch.distributions.utils, "_lazy_property_and_property", None)
+"""What a class gives for a lazy property, anew each time; distributions ask when they check their parameters."""
+
+
 def add_stand_ins() -> None:
     _core.set_policy(_has_bf16, "constant")
+    if _lazy_view is not None:
+        _core.set_policy(_lazy_view, "constant")
     uncaptured = _uncaptured_checkpoint, _uncaptured_finish, _uncaptured_group, _uncaptured_untie, _uncaptured_end
     for function in uncaptured:
         _core.set_policy(function, "uncaptured")

@@ -47,7 +47,8 @@ CallKind kind_by_name(std::string_view name, CallKind otherwise) {
 struct Callable {
   Ref object;
   CallKind kind;
-  bool has_effect = false, only_draws = false;
+  bool has_effect = false, draws = false;
+  bool is_in_place = false;
   bool is_recurrent = false;
   bool is_of_attention = false;
 };
@@ -62,7 +63,7 @@ bool is_in_place_by_name(std::string_view name) {
 }
 
 bool draws_by_name(std::string_view name) {
-  return has_any(name, {"rand", "dropout", "normal", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "attention"});
+  return has_any(name, {"rand", "dropout", "normal", "uniform", "exponential", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "attention"});
 }
 
 // Layers, which are more than operations; their cells are such.
@@ -81,7 +82,7 @@ using Callables = std::unordered_map<PyObject*, Callable>;
 
 void add(Callables& all, PyObject* object, std::string_view name, CallKind otherwise) {
   if (!PyCallable_Check(object) || PyType_Check(object)) return;
-  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), draws_by_name(name) && !is_in_place_by_name(name), is_recurrent_by_name(name), is_of_attention_by_name(name)});
+  all.try_emplace(object, Callable{Ref::borrow(object), kind_by_name(name, otherwise), acts_by_name(name), draws_by_name(name), is_in_place_by_name(name), is_recurrent_by_name(name), is_of_attention_by_name(name)});
 }
 
 // Of an object that keeps operations: a module in C, or torch._C._VariableFunctions.
@@ -228,7 +229,7 @@ const Callable& add_operator(Callables& all, PyObject* callable) {
   if (!told || !PyArg_ParseTuple(told.get(), "sp", &kind, &acts)) PyErr_Clear();
   const Ref name = Ref::steal(PyObject_Str(callable));
   if (!name) PyErr_Clear();
-  return all.try_emplace(callable, Callable{Ref::borrow(callable), kind_told(kind), acts != 0, false, name && is_of_attention_by_name(utf8(name.get()))}).first->second;
+  return all.try_emplace(callable, Callable{.object = Ref::borrow(callable), .kind = kind_told(kind), .has_effect = acts != 0, .is_of_attention = name && is_of_attention_by_name(utf8(name.get()))}).first->second;
 }
 
 const Callable* find(PyObject* callable) {
@@ -283,9 +284,14 @@ bool has_effect(PyObject* callable) {
   return !known || known->has_effect;
 }
 
-bool only_draws(PyObject* callable) {
+bool is_in_place(PyObject* callable) {
   const Callable* const known = find(callable);
-  return known && known->only_draws;
+  return known && known->is_in_place;
+}
+
+bool draws(PyObject* callable) {
+  const Callable* const known = find(callable);
+  return known && known->draws;
 }
 
 bool is_recurrent(PyObject* callable) {

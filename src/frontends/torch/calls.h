@@ -39,8 +39,10 @@ bool is_builtin_operation(PyObject* callable);
 CallKind attribute_kind(Borrowed name);
 // Whether the callable writes into its arguments, or draws random numbers: it mustn't be called twice.
 bool has_effect(PyObject* callable);
-// ... and whether it does no more than to draw, unless an argument says so: `out`, `inplace`.
-bool only_draws(PyObject* callable);
+// ... and whether it draws, which is all that it does unless it is in place or an argument says so: `out`, `inplace`.
+bool draws(PyObject* callable);
+// ... and one that writes into its first argument, and gives that, by its name.
+bool is_in_place(PyObject* callable);
 // Recurrent layers, which torch's backends can't trace: they stand between graphs.
 bool is_recurrent(PyObject* callable);
 // Whether it is attention, or tells which of its kernels there may be.

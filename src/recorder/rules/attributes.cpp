@@ -30,11 +30,18 @@ using guards::Reach;
 // By the recorded code: its attributes are in the journal.
 bool is_made(const Value& value) { return value.kind == Value::Kind::kInstance || value.kind == Value::Kind::kMapping || value.kind == Value::Kind::kException; }
 
+// A property, or an instance of a class of the program's that gets and stores as properties do.
+bool is_property(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return PyObject_TypeCheck(object, &PyProperty_Type) && type->tp_descr_get == PyProperty_Type.tp_descr_get && type->tp_descr_set == PyProperty_Type.tp_descr_set;
+}
+
 // The Python function that a property of the class calls ("fget", "fset", "fdel"), to be followed as a call of it; null: another attribute.
 PyObject* function_of_property(PyTypeObject* type, PyObject* name, const char* which) {
   PyObject* const found = _PyType_Lookup(type, name);
-  if (!found || Py_TYPE(found) != &PyProperty_Type) return nullptr;
-  const Ref function = Ref::steal(PyObject_GetAttr(found, kept_name(which)));  // a member, which the property holds
+  if (!found || !is_property(found)) return nullptr;
+  PyObject* const member = _PyType_Lookup(&PyProperty_Type, kept_name(which));
+  const Ref function = Ref::steal(Py_TYPE(member)->tp_descr_get(member, found, nullptr));  // which the property holds
   if (!function) PyErr_Clear();
   return function && is_plain_function(function.get()) ? function.get() : nullptr;
 }
@@ -428,7 +435,8 @@ Plan class_attribute(const Site& site, const Asked& asked) {
   }
   if (const Ref function = function_of_class_method(type, name)) return class_method(recorder, function.get(), type);
   if (!fixes_descriptor(recorder, found)) return unknown();
-  if (!Py_TYPE(found)->tp_descr_get || PyFunction_Check(found)) return plan_value(value_in_class(recorder, type, name, found));
+  const bool is_itself = PyFunction_Check(found) || is_property(found);
+  if (!Py_TYPE(found)->tp_descr_get || is_itself) return plan_value(value_in_class(recorder, type, name, found));
   if (Py_IS_TYPE(found, &PyStaticMethod_Type)) return plan_constant();
   // Methods of types in C. One of C's class is bound to the class: it is another object each time, and does the same.
   const bool of_class = Py_IS_TYPE(found, &PyClassMethodDescr_Type) && is_written_in_c(type);
@@ -665,6 +673,14 @@ void load_super_attr_after(const Site& site, const Plan& plan) {
   site.recorder.set_label(method && cpython::layout::kSelfAfterCallable ? depth - 2 : depth - 1, plan.label);
 }
 
+// Whether a store of the attribute asks no descriptor: one of the class's, if any, only gives what the object hasn't got yet, by the guards.
+bool keeps_plainly(Recorder& recorder, PyObject* object, PyObject* name) {
+  if (cpython::is_plain_to_keep(object, name)) return true;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
+  const bool only_gives = found && Py_TYPE(found)->tp_descr_get && !Py_TYPE(found)->tp_descr_set;
+  return only_gives && cpython::gives_its_dict(Py_TYPE(object)) && fixes_descriptor(recorder, found);
+}
+
 }  // namespace
 
 // The store is put off to the exit, as that into a name.
@@ -678,6 +694,7 @@ Plan store_attribute(const Site& site, const Asked& asked_for, const Operated& v
   const auto [label, object, name] = asked;
   const Value owner = recorder.value(label);
   const auto unknown = [&] { return plan_break(Break::kStore, "attribute of " + type_name(object)); };
+  if (torch::is_tensor(object)) return past_hooks ? unknown() : store_into_tensor(recorder, asked, value);
   if (PyModule_Check(object)) {
     if (past_hooks || _PyType_Lookup(&PyModule_Type, name) || !is_fixed_module(recorder, label, object)) return unknown();
     Plan plan = store_into(recorder, PyModule_GetDict(object), name);
@@ -689,7 +706,7 @@ Plan store_attribute(const Site& site, const Asked& asked_for, const Operated& v
   if (std::optional<Plan> plan = store_hook(site, {label, object}, name, value, past_hooks)) return *std::move(plan);
   if (std::optional<Plan> plan = store_into_exception(recorder, {label, object}, name, value)) return *std::move(plan);
   const bool plain = is_object(owner) && (past_hooks ? has_hooks_of_python(Py_TYPE(object)) : Py_TYPE(object)->tp_setattro == PyObject_GenericSetAttr) &&
-                     cpython::is_plain_to_keep(object, name);
+                     keeps_plainly(recorder, object, name);
   PyObject* const old = plain ? cpython::own_value(object, name) : nullptr;
   if (!plain || (is_made(owner) ? recorder.tells_if_dropped(old) : recorder.tells_if_dropped_outside(old)) || !fixes_class(recorder, owner, object)) return unknown();
   if (owner.kind == Value::Kind::kMapping) return unknown();

@@ -396,6 +396,18 @@ bool is_of_frame(Recorder& recorder, const Value& value) {
   return value.kind == Value::Kind::kSource && recorder.recording().guards.sources[static_cast<size_t>(value.a)].reach == guards::Reach::kSlot;
 }
 
+// function.__get__(object, type), as functions are bound to what they are asked of; none: another callable.
+std::optional<Plan> binding_by_get(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject* const get = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyFunction_Type), "__get__");
+  if (callable != get || call.count < 2 || call.count > 3 || call.keyword_names) return std::nullopt;
+  Recorder& recorder = site.recorder;
+  PyObject *const function = site.frame.slot(call.first), *const self = site.frame.slot(call.first + 1);
+  const uint32_t label = recorder.label(call.first);
+  const bool made_here = recorder.value(label).kind == Value::Kind::kFunction;
+  if (!is_plain_function(function) || self == Py_None || (!made_here && !fixes_object(recorder, label, function))) return std::nullopt;
+  return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {made_here ? label : recorder.constant(function), recorder.label(call.first + 1)}));
+}
+
 // Whether it's a bound method that something keeps: random.uniform, or a global `step = machine.step`. One that a frame has was
 // made by the call, most likely, and never is the same.
 bool is_kept(Recorder& recorder, uint32_t label, PyObject* callable) {
@@ -721,7 +733,7 @@ Plan call_itself(const Site& site, const Activation::CallSite& call) {
   if (is_type || recorder.value(recorder.label(call.callable)).kind == Value::Kind::kConstant) {
     for (const auto rule : {keyed_call, cache_step, step_of_autograd, decimal_call, class_making, class_statement, class_body, class_cell_check, class_finishing, enum_making,
                             descriptor_making, outside_call, copying_call, count_of_elements, collection_call,
-                            container_call, scope_call, code_call, replayed_call, rearranging_call, binding,
+                            container_call, scope_call, code_call, replayed_call, rearranging_call, binding, binding_by_get,
                             lazy_call, iterator_call, arranging_call, pure_call_at, metadata_call, sorted_call,
                             group_construction, group_call, exception_construction, exception_call, class_test, frame_function}) {
       if (std::optional<Plan> plan = rule(site, call, callable)) return *std::move(plan);

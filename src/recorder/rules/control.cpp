@@ -1,4 +1,5 @@
 // Rules for branches, loops and returns.
+#include "bytecode/raising.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rules.h"
@@ -14,7 +15,7 @@ Plan branch(const Site& site) {
   PyObject* object = site.frame.slot(top);
   const Value value = recorder.value_at(top);
   if (is_made_container(value)) return {};
-  if (torch::is_tensor(object)) return plan_break(Break::kDataBranch, type_name(object));
+  if (torch::is_tensor(object)) return tests_for_errors(site) && recorder.check_truth_of_tensor(recorder.label(top), object) ? Plan() : plan_break(Break::kDataBranch, type_name(object));
   const bool mapping = PyDict_Check(object) && is_written_in_c(Py_TYPE(object));  // as OrderedDict is
   const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || mapping || PySet_CheckExact(object);
   if (value.kind == Value::Kind::kSource && container) {
@@ -142,6 +143,17 @@ std::optional<Plan> iterator_by_steps(const Site& site, uint32_t label, PyObject
 }
 
 }  // namespace
+
+bool tests_for_errors(const Site& site) {
+  using enum bytecode::Op;
+  const bytecode::Code& code = site.frame.code();
+  auto at = static_cast<size_t>(&site.instruction - code.instructions.data());
+  if (code.instructions[at].op == TO_BOOL || code.instructions[at].op == COMPARE_OP) at++;
+  const bytecode::Op op = at < code.instructions.size() ? code.instructions[at].op : NOP;
+  if (op != POP_JUMP_IF_FALSE && op != POP_JUMP_IF_TRUE) return false;
+  const int32_t jumped = code.instructions[at].target, other = static_cast<int32_t>(at) + 1;
+  return bytecode::always_raises(code, jumped) || bytecode::always_raises(code, other);
+}
 
 Plan get_iter(const Site& site) {
   Recorder& recorder = site.recorder;

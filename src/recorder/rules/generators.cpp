@@ -25,9 +25,13 @@ Plan return_generator(const Site& site) {
   Recorder& recorder = site.recorder;
   const Rest* const rest = recorder.rest();
   const int flags = site.frame.code().code.as<PyCodeObject>()->co_flags;
-  if (recorder.is_outermost() || tracked || (rest && !suits_awaiting(*rest, flags))) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
+  const bool goes_through = rest && rest->goes_through && (flags & CO_GENERATOR);
+  if (recorder.is_outermost() || tracked || (rest && !goes_through && !suits_awaiting(*rest, flags))) return plan_break(Break::kInstruction, "RETURN_GENERATOR");
   recorder.recording().result = recorder.generator(site.frame);
-  if (rest) {
+  if (goes_through) {
+    const uint32_t generator = recorder.recording().result;
+    recorder.conclude({rest->goes_through.get() == builtin<"iter">().get() ? generator : enumeration_by_steps(recorder, generator)});
+  } else if (rest) {
     std::vector<uint32_t> results = rest->results;
     results.back() = recorder.recording().result;
     recorder.conclude(std::move(results));

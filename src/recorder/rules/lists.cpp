@@ -6,6 +6,7 @@
 #include "frontends/numpy/calls.h"
 #include "frontends/torch/tensors.h"
 #include "recorder/rules/rows.h"
+#include "cpython/dict_keys.h"
 #include "recorder/rules/rules.h"
 #include "recorder/stand_ins.h"
 
@@ -89,6 +90,36 @@ bool is_known_key(Recorder& recorder, const Operated& key, const Operated* dict 
 
 // A dict with its keys in the order in which it gives them: an OrderedDict has another one inside.
 Ref in_order(PyObject* dict) { return PyODict_Check(dict) ? cpython::copy_of_dict(dict) : Ref::borrow(dict); }
+
+// Whether its metaclass hashes and compares it by its place.
+bool is_placed_class(PyObject* object) { return PyType_Check(object) && Py_TYPE(object)->tp_hash == PyType_Type.tp_hash && compares_by_identity(Py_TYPE(object)); }
+
+// (type(x), type(y)): of such classes, and of what is immutable.
+bool is_row_of_classes(PyObject* key) {
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); i++) {
+    if (!is_placed_class(PyTuple_GET_ITEM(key, i)) && !is_immutable(PyTuple_GET_ITEM(key, i))) return false;
+  }
+  return PyTuple_CheckExact(key);
+}
+
+// ... which is the same in every run.
+bool fixes_row(Recorder& recorder, const Operated& key) {
+  const std::optional<Labels> parts = is_row_of_classes(key.object) ? parts_of(recorder, key.label, key.object) : std::nullopt;
+  for (size_t i = 0; parts && i < parts->size(); i++) {
+    PyObject* const part = PyTuple_GET_ITEM(key.object, static_cast<Py_ssize_t>(i));
+    const bool fixed = is_placed_class(part) ? fixes_metaclass(recorder, part) && fixes_object(recorder, (*parts)[i], part) : recorder.known((*parts)[i], part);
+    if (!fixed) return false;
+  }
+  return parts.has_value();
+}
+
+// The dict has the key, and is asked for it without code of a program's.
+bool has_row(PyObject* dict, PyObject* key) {
+  const Py_hash_t hash = is_row_of_classes(key) ? PyObject_Hash(key) : -1;
+  if (hash == -1) return PyErr_Clear(), false;
+  const auto others = cpython::keys_with_hash(dict, hash);
+  return std::ranges::all_of(others, [](PyObject* other) { return is_immutable(other) || is_row_of_classes(other); }) && PyDict_GetItemWithError(dict, key);
+}
 
 // Where the key stands in the dict, whose live keys are in the order of what is known of it; -1: it isn't there.
 Py_ssize_t place_of(PyObject* of, PyObject* wanted) {
@@ -174,7 +205,7 @@ Operated argument(const Site& site, const Activation::CallSite& call, int i) {
   return {site.recorder.label(call.first + i), site.frame.slot(call.first + i)};
 }
 
-Plan not_known(const char* method) { return plan_break(Break::kUnknownCall, method); }
+Plan unknown_method(const char* method) { return plan_break(Break::kUnknownCall, method); }
 
 Plan list_pop(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
@@ -182,7 +213,7 @@ Plan list_pop(const Site& site, const Activation::CallSite& call) {
   const auto last = static_cast<Py_ssize_t>(contents.size()) - 1;
   const Py_ssize_t index = call.count == 2 ? known_index(recorder, argument(site, call, 1), contents.size()) : last;
   if (contents.empty() && call.count == 1) return plan_raise();
-  if (call.count > 2 || index < 0) return not_known("list.pop");
+  if (call.count > 2 || index < 0) return unknown_method("list.pop");
   const uint32_t popped = contents[index];
   contents.erase(contents.begin() + index);
   return changed(recorder, recorder.label(call.first), std::move(contents), plan_value(popped));
@@ -191,10 +222,10 @@ Plan list_pop(const Site& site, const Activation::CallSite& call) {
 Plan list_insert(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   Labels contents = recorder.copied_elements(recorder.value_at(call.first));
-  if (call.count != 3 || !PyLong_CheckExact(argument(site, call, 1).object)) return not_known("list.insert");
-  if (!recorder.known(argument(site, call, 1).label, argument(site, call, 1).object)) return not_known("list.insert");
+  if (call.count != 3 || !PyLong_CheckExact(argument(site, call, 1).object)) return unknown_method("list.insert");
+  if (!recorder.known(argument(site, call, 1).label, argument(site, call, 1).object)) return unknown_method("list.insert");
   Py_ssize_t index = PyLong_AsSsize_t(argument(site, call, 1).object);
-  if (index == -1 && PyErr_Occurred()) return PyErr_Clear(), not_known("list.insert");
+  if (index == -1 && PyErr_Occurred()) return PyErr_Clear(), unknown_method("list.insert");
   const auto count = static_cast<Py_ssize_t>(contents.size());
   if (index < 0) index = std::max<Py_ssize_t>(index + count, 0);
   contents.insert(contents.begin() + std::min(index, count), argument(site, call, 2).label);
@@ -228,14 +259,14 @@ Plan extended_outside(Recorder& recorder, const Operated& list, Labels more, Pla
 }
 
 Plan list_extend(const Site& site, const Activation::CallSite& call) {
-  if (call.count != 2) return not_known("list.extend");
+  if (call.count != 2) return unknown_method("list.extend");
   Plan plan = extended(site.recorder, argument(site, call, 0), argument(site, call, 1));
   if (plan.kind == Plan::Kind::kValue) plan.kind = Plan::Kind::kConstant;  // None
   return plan;
 }
 
 Plan append(const Site& site, const Activation::CallSite& call) {
-  if (call.count != 2) return not_known("list.append");
+  if (call.count != 2) return unknown_method("list.append");
   Operated list = argument(site, call, 0);
   if (site.recorder.value(list.label).kind == Value::Kind::kSource) {
     if (site.recorder.may_append_outside(list.label, list.object)) return extended_outside(site.recorder, list, {argument(site, call, 1).label}, plan_constant());
@@ -249,19 +280,19 @@ Plan append(const Site& site, const Activation::CallSite& call) {
 }
 
 Plan dict_get(const Site& site, const Activation::CallSite& call) {
-  if (call.count < 2 || call.count > 3) return not_known("dict.get");
+  if (call.count < 2 || call.count > 3) return unknown_method("dict.get");
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
   const std::optional<bool> there = has_key(site.recorder, dict, key);
-  if (!there) return not_known("dict.get");
+  if (!there) return unknown_method("dict.get");
   if (*there) return item_of_dict(site.recorder, dict, key);
   return plan_value(call.count == 3 ? argument(site, call, 2).label : site.recorder.constant(Py_None));
 }
 
 Plan dict_pop(const Site& site, const Activation::CallSite& call) {
-  if (call.count < 2 || call.count > 3) return not_known("dict.pop");
+  if (call.count < 2 || call.count > 3) return unknown_method("dict.pop");
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
-  if (!is_known_key(recorder, key, &dict)) return not_known("dict.pop");
+  if (!is_known_key(recorder, key, &dict)) return unknown_method("dict.pop");
   const Py_ssize_t place = place_of(dict.object, key.object);
   if (place < 0) return call.count == 3 ? plan_value(argument(site, call, 2).label) : plan_raise();
   const uint32_t popped = recorder.elements(recorder.value(dict.label))[2 * place + 1];
@@ -269,11 +300,11 @@ Plan dict_pop(const Site& site, const Activation::CallSite& call) {
 }
 
 Plan dict_setdefault(const Site& site, const Activation::CallSite& call) {
-  if (call.keyword_names || call.count < 2 || call.count > 3) return not_known("dict.setdefault");
+  if (call.keyword_names || call.count < 2 || call.count > 3) return unknown_method("dict.setdefault");
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0), key = argument(site, call, 1);
   const uint32_t otherwise = call.count == 3 ? argument(site, call, 2).label : recorder.constant(Py_None);
-  if (!is_known_key(recorder, key, &dict)) return not_known("dict.setdefault");
+  if (!is_known_key(recorder, key, &dict)) return unknown_method("dict.setdefault");
   if (place_of(dict.object, key.object) >= 0) return item_of_dict(recorder, dict, key);
   return changed(recorder, dict.label, with_item(recorder, dict, key, otherwise), plan_value(otherwise));
 }
@@ -347,20 +378,20 @@ std::optional<Entries> entries_of(Recorder& recorder, const Operated& dict) {
 }
 
 Plan updated(Recorder& recorder, const Operated& dict, const Operated& other, Plan plan) {
-  if (recorder.is_iterator(other.label)) return not_known("dict.update");
+  if (recorder.is_iterator(other.label)) return unknown_method("dict.update");
   const std::optional<Entries> more = entries_of(recorder, other);
-  if (!more) return not_known("dict.update");
+  if (!more) return unknown_method("dict.update");
   std::optional<Labels> contents = merged(recorder.copied_elements(recorder.value(dict.label)), dict.object, more->keys, more->key_objects, more->values);
-  return contents ? changed(recorder, dict.label, *std::move(contents), std::move(plan)) : not_known("dict.update");
+  return contents ? changed(recorder, dict.label, *std::move(contents), std::move(plan)) : unknown_method("dict.update");
 }
 
 // update(other), update(other, key=value): the dict has the items of one, then those of the other.
 Plan dict_update(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const int keywords = call.keywords();
-  if (call.count - keywords > 2) return not_known("dict.update");
+  if (call.count - keywords > 2) return unknown_method("dict.update");
   const Operated dict = argument(site, call, 0);
-  if (call.count - keywords == 2 && recorder.is_iterator(argument(site, call, 1).label)) return not_known("dict.update");
+  if (call.count - keywords == 2 && recorder.is_iterator(argument(site, call, 1).label)) return unknown_method("dict.update");
   std::optional<Entries> more = call.count - keywords == 2 ? entries_of(recorder, argument(site, call, 1)) : Entries{};
   for (int i = 0; more && i < keywords; i++) {
     PyObject* const name = PyTuple_GET_ITEM(call.keyword_names.get(), i);
@@ -370,12 +401,12 @@ Plan dict_update(const Site& site, const Activation::CallSite& call) {
   }
   std::optional<Labels> contents;
   if (more) contents = merged(recorder.copied_elements(recorder.value(dict.label)), dict.object, more->keys, more->key_objects, more->values);
-  return contents ? changed(recorder, dict.label, *std::move(contents), plan_constant()) : not_known("dict.update");
+  return contents ? changed(recorder, dict.label, *std::move(contents), plan_constant()) : unknown_method("dict.update");
 }
 
 Plan dict_view(const Site& site, const Activation::CallSite& call) {
   Operated dict = argument(site, call, 0);
-  if (site.recorder.value(dict.label).kind == Value::Kind::kSource && !enter(site.recorder, dict)) return not_known("view of a dict");
+  if (site.recorder.value(dict.label).kind == Value::Kind::kSource && !enter(site.recorder, dict)) return unknown_method("view of a dict");
   return plan_value(site.recorder.made(site.frame.slot(call.callable), nullptr, {site.recorder.label(call.first)}));
 }
 
@@ -393,7 +424,7 @@ Plan dict_popitem(const Site& site, const Activation::CallSite& call) {
   const Operated dict = argument(site, call, 0);
   const Labels contents = recorder.copied_elements(recorder.value(dict.label));
   const std::optional<bool> last = is_last(site, call, 1);
-  if (!last || (call.count != 1 && !PyODict_CheckExact(dict.object))) return not_known("dict.popitem");
+  if (!last || (call.count != 1 && !PyODict_CheckExact(dict.object))) return unknown_method("dict.popitem");
   if (contents.empty()) return plan_raise();
   const auto from = *last ? contents.end() - 2 : contents.begin();
   const uint32_t popped = recorder.container(Value::Kind::kTuple, {from, from + 2});
@@ -404,7 +435,7 @@ Plan move_to_end(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const Operated dict = argument(site, call, 0);
   const std::optional<bool> last = call.count > 1 ? is_last(site, call, 2) : std::nullopt;
-  if (!last || !is_immutable(argument(site, call, 1).object) || !is_known_key(recorder, argument(site, call, 1))) return not_known("OrderedDict.move_to_end");
+  if (!last || !is_immutable(argument(site, call, 1).object) || !is_known_key(recorder, argument(site, call, 1))) return unknown_method("OrderedDict.move_to_end");
   const Py_ssize_t place = place_of(dict.object, argument(site, call, 1).object);
   if (place < 0) return plan_raise();
   Labels contents = recorder.copied_elements(recorder.value(dict.label));
@@ -493,7 +524,7 @@ std::optional<Plan> sequence_of(const Site& site, const Activation::CallSite& ca
 Plan dict_of(const Site& site, const Activation::CallSite& call) {
   Plan used;
   std::optional<Labels> contents = items_of_dict_call(site, call, 0, used);
-  if (!contents) return not_known("dict");
+  if (!contents) return unknown_method("dict");
   used.kind = Plan::Kind::kValue;
   used.label = site.recorder.container(Value::Kind::kDict, *std::move(contents));
   return used;
@@ -534,19 +565,19 @@ namespace {
 // dict.fromkeys(names, value), which is bound to the class.
 Plan dict_from_keys(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
-  if (call.count < 1 || call.count > 2 || call.keyword_names || recorder.is_iterator(argument(site, call, 0).label)) return not_known("dict.fromkeys");
+  if (call.count < 1 || call.count > 2 || call.keyword_names || recorder.is_iterator(argument(site, call, 0).label)) return unknown_method("dict.fromkeys");
   const Operated from = argument(site, call, 0);
   const std::optional<Labels> keys = parts_of(recorder, from.label, from.object);
   const Ref objects = keys ? Ref::steal(PySequence_Tuple(from.object)) : Ref();
-  if (!objects) return PyErr_Clear(), not_known("dict.fromkeys");
+  if (!objects) return PyErr_Clear(), unknown_method("dict.fromkeys");
   const uint32_t value = call.count == 2 ? argument(site, call, 1).label : recorder.constant(Py_None);
   std::vector<PyObject*> key_objects;
   for (size_t i = 0; i < keys->size(); i++) {
     key_objects.push_back(PyTuple_GET_ITEM(objects.get(), static_cast<Py_ssize_t>(i)));
-    if (!is_immutable(key_objects.back()) || !is_known_key(recorder, {(*keys)[i], key_objects.back()})) return not_known("dict.fromkeys");
+    if (!is_immutable(key_objects.back()) || !is_known_key(recorder, {(*keys)[i], key_objects.back()})) return unknown_method("dict.fromkeys");
   }
   std::optional<Labels> contents = merged({}, nullptr, *keys, key_objects, Labels(keys->size(), value));
-  return contents ? plan_value(recorder.container(Value::Kind::kDict, *std::move(contents))) : not_known("dict.fromkeys");
+  return contents ? plan_value(recorder.container(Value::Kind::kDict, *std::move(contents))) : unknown_method("dict.fromkeys");
 }
 
 bool is_from_keys(PyObject* callable) {
@@ -661,6 +692,11 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
     recorder.guards().require_type(value.a, dict.object);
     return plan_value(key_source(recorder, value, key.object));
   }
+  const bool by_row = value.kind == Value::Kind::kSource && PyDict_CheckExact(dict.object) && !is_immutable(key.object) && has_row(dict.object, key.object);
+  if (by_row && fixes_row(recorder, key)) {
+    recorder.guards().require_type(value.a, dict.object);
+    return plan_value(key_source(recorder, value, key.object));
+  }
   if (!is_known_key(recorder, key, &dict)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const bool made = is_made_dict(value);
   const Py_ssize_t place = made ? place_of(dict.object, key.object) : is_key_of(dict.object, key.object) ? 0 : -1;
@@ -706,13 +742,13 @@ Plan extended(Recorder& recorder, Operated list, const Operated& more) {
 }
 
 Plan dict_union(Recorder& recorder, Operated left, const Operated& right, bool in_place) {
-  if (in_place) return enter(recorder, left) ? updated(recorder, left, right, plan_value(left.label)) : not_known("dict.update");
+  if (in_place) return enter(recorder, left) ? updated(recorder, left, right, plan_value(left.label)) : unknown_method("dict.update");
   const std::optional<Entries> first = entries_of(recorder, left), second = first ? entries_of(recorder, right) : std::nullopt;
-  if (!second) return not_known("union of dicts");
+  if (!second) return unknown_method("union of dicts");
   Labels contents;
   for (size_t i = 0; i < first->keys.size(); i++) contents.insert(contents.end(), {first->keys[i], first->values[i]});
   std::optional<Labels> both = merged(std::move(contents), left.object, second->keys, second->key_objects, second->values);
-  if (!both) return not_known("union of dicts");
+  if (!both) return unknown_method("union of dicts");
   for (const Operated& operand : {left, right}) {
     const Value value = recorder.value(operand.label);
     if (value.kind == Value::Kind::kMapping) return plan_value(recorder.mapping(Py_TYPE(operand.object), *std::move(both), recorder.factory_of(value)));

@@ -41,6 +41,7 @@ Plan leaf_call(Recorder& recorder, PyObject* callable, const Given& given) {
 Plan constant_call(Recorder& recorder, PyObject* callable, const Given& given) {
   for (size_t i = 0; i < given.objects.size(); i++) {
     if (recorder.known(given.labels[i], given.objects[i])) continue;
+    if (PyFunction_Check(given.objects[i]) && fixes_object(recorder, given.labels[i], given.objects[i])) continue;
     return plan_break(Break::kMarked, callable_name(callable) + ", a constant, with " + type_name(given.objects[i]));
   }
   Plan plan = plan_constant();

@@ -118,9 +118,25 @@ bool is_weak_reference_to_class(Recorder& recorder, const Operated& key) {
   return referent && PyType_Check(referent) && Py_IS_TYPE(referent, &PyType_Type);
 }
 
+// Of one from outside: in each run it is asked what it leads to.
+static std::optional<Plan> referent_of(Recorder& recorder, const Value& value, PyObject* reference) {
+  guards::Source at{guards::Reach::kReferent};
+  if (value.kind == Value::Kind::kSource) {
+    at.parent = value.a;
+  } else {
+    guards::Source parent{guards::Reach::kObject};
+    parent.object = Ref::borrow(reference);
+    at.parent = recorder.value(recorder.source(std::move(parent))).a;
+  }
+  recorder.guards().require_type(at.parent, reference);
+  return plan_value(recorder.source(std::move(at)));
+}
+
 std::optional<Plan> call_of_weak_reference(const Site& site, const Activation::CallSite& call) {
   Recorder& recorder = site.recorder;
   const Value value = recorder.value_at(call.callable);
+  const bool from_outside = value.kind == Value::Kind::kSource || value.kind == Value::Kind::kConstant;
+  if (from_outside && call.count == 0 && Py_IS_TYPE(site.frame.slot(call.callable), &_PyWeakref_RefType)) return referent_of(recorder, value, site.frame.slot(call.callable));
   if (value.kind != Value::Kind::kMade || call.count != 0 || recorder.constant_of(recorder.elements(value)[0]) != reinterpret_cast<PyObject*>(&_PyWeakref_RefType)) return std::nullopt;
   const uint32_t label = recorder.elements(value)[2];
   const Ref live = Ref::steal(PyObject_CallNoArgs(site.frame.slot(call.callable)));

@@ -52,6 +52,7 @@ std::optional<Plan> tensor_operation(Recorder& recorder, graph::Form form, uint8
 std::optional<Plan> item_of_tensor(Recorder& recorder, const Operated& container, const Operated& key);
 struct Asked;
 Plan attribute_of_tensor(Recorder& recorder, const Asked& asked);
+Plan store_into_tensor(Recorder& recorder, const Asked& asked, const Operated& value);
 // What torch.inference_mode() enters has methods of C's; none: another object.
 std::optional<Plan> method_of_inference_mode(Recorder& recorder, const Asked& asked);
 // torch.max(x, 0).values; none: of another object. And all of its parts.
@@ -514,6 +515,9 @@ std::pair<Ref, uint32_t> made_rest(Recorder& recorder, const std::vector<Ref>& p
 bool ends_here(Recorder& recorder, PyObject* object);
 // What is raised where this is given to `raise` or `throw`: an exception that is known, or one that a class makes; 0: not known.
 uint32_t exception_of(Recorder& recorder, const Operated& given);
+
+// A branch on the top, or (3.13) the test in front of one, of which one side does nothing but raise.
+bool tests_for_errors(const Site& site);
 
 // Plans that rules share.
 Plan plan_break(Break why, std::string detail = {});

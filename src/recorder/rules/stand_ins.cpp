@@ -83,6 +83,18 @@ bool stands_in_here(const Site& site, const StandIn& stand_in) {
 // The function itself leaves what it doesn't do to what it stands for.
 bool is_itself(const Site& site, const StandIn& stand_in) { return site.frame.code().code.get() == stand_in.function.as<PyFunctionObject>()->func_code; }
 
+// list(x) and tuple(x) of an instance whose class has a `__len__` of Python's: they ask for it behind `__iter__`.
+std::optional<Plan> call_of_sized(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  const char* const name = callable == reinterpret_cast<PyObject*>(&PyList_Type) ? "sized_list" : callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ? "sized_tuple" : nullptr;
+  if (!name || call.count != 1 || call.keyword_names) return std::nullopt;
+  const Operated operand{site.recorder.label(call.first), site.frame.slot(call.first)};
+  static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
+  const bool sized = has_method(site.recorder, operand, "__iter__") && has_method(site.recorder, operand, "__len__") && !_PyType_Lookup(Py_TYPE(operand.object), hint);
+  std::optional<Plan> plan = sized ? stand_in_call(site, name) : std::nullopt;
+  if (plan) give(*plan, operand);
+  return plan;
+}
+
 }  // namespace
 
 PyObject* stand_in_function(const Site& site, PyObject* function) {
@@ -129,6 +141,7 @@ std::optional<Plan> stand_in_call(const Site& site, const Activation::CallSite& 
   const bool makes_tuple = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == reinterpret_cast<PyObject*>(&PyTuple_Type) && call.count == 2;
   if (makes_tuple && site.frame.slot(call.first) == PyCFunction_GET_SELF(callable) && PyTuple_CheckExact(site.frame.slot(call.first + 1))) return std::nullopt;
   if (callable == places_in_order() && !compares_by_methods(site.frame.slot(call.first))) return std::nullopt;
+  if (std::optional<Plan> plan = call_of_sized(site, call, callable)) return plan;
   const int keywords = call.keywords();
   const int through = call.first + stand_in->through, positional = call.count - keywords;
   // A list that gets its own elements would go on for ever, element by element.

@@ -303,12 +303,27 @@ bool converts_to(std::string_view method, const Given& given, PyObject* dtype) {
   return conversion != std::end(kConversions) && given.objects.size() == 1 && torch::attribute_of("torch", conversion->second).get() == dtype;
 }
 
+// torch.as_tensor(x, dtype=..., device=...): whether x has these already.
+bool is_as_asked(Recorder& recorder, const Given& given) {
+  for (size_t i = 1; i < given.objects.size(); i++) {
+    const auto named = static_cast<Py_ssize_t>(i) - static_cast<Py_ssize_t>(given.objects.size()) + given.keywords();
+    const std::string_view name = named >= 0 ? utf8(PyTuple_GET_ITEM(given.keyword_names.get(), named)) : i == 1 ? "dtype" : "device";
+    const Ref own = name == "dtype" || name == "device" ? torch::attribute(given.objects[0], name == "dtype" ? "dtype" : "device") : Ref();
+    const bool same = own && (given.objects[i] == Py_None || PyObject_RichCompareBool(own.get(), given.objects[i], Py_EQ) > 0);
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (!same || !(recorder.known(given.labels[i], given.objects[i]) || fixes_object(recorder, given.labels[i], given.objects[i]))) return false;
+  }
+  return true;
+}
+
 // x.contiguous() of one from outside that is, and x.to(dtype) of one of that dtype: torch gives the tensor itself, by what the guards ask of it. Of one that
 // the graph has made a backend may have its own idea.
 bool is_given_back(Recorder& recorder, PyObject* callable, const Given& given) {
-  const bool fits = !given.keyword_names && !given.objects.empty() && torch::is_tensor(given.objects[0]) && recorder.value(given.labels[0]).kind == Value::Kind::kSource;
+  const bool fits = !given.objects.empty() && torch::is_tensor(given.objects[0]) && recorder.value(given.labels[0]).kind == Value::Kind::kSource;
   if (!fits || !torch::is_plain(given.objects[0]) || !recorder.operand(given.labels[0], given.objects[0])) return false;
   const std::string name = callable_name(callable), method = name.substr(name.rfind('.') + 1);
+  if (method == "as_tensor") return is_as_asked(recorder, given);
+  if (given.keyword_names) return false;
   if (method == "contiguous") {
     if (given.objects.size() != 1 || !is_fixed(recorder, CallKind::kLayout, given.labels[0], given.objects[0])) return false;
     return Ref::steal(PyObject_CallMethod(given.objects[0], "is_contiguous", nullptr)).get() == Py_True;
@@ -455,7 +470,24 @@ std::string tensor_obstacle(const Recorder& recorder, const Plan& plan, PyObject
   return (plan.callable ? callable_name(plan.callable.get()) + ", which gives " : std::string()) + type_name(result);
 }
 
+// What an operation in place, or one with `out`, gives is what it has written into: the input of this number; -1: it is none.
+static int32_t input_given_back(Recorder& recorder, int32_t node, PyObject* result) {
+  const Recording& recording = recorder.recorded();
+  const graph::Node& made = recording.graph.nodes[static_cast<size_t>(node)];
+  PyObject* const names = made.keywords ? recording.graph.constants[static_cast<size_t>(made.keyword_names)].get() : nullptr;
+  static PyObject* const out = PyUnicode_InternFromString("out");
+  const bool writes = made.form == Form::kCall && (torch::is_in_place(recording.graph.constants[static_cast<size_t>(made.callable)].get()) || (names && PySequence_Contains(names, out) > 0));
+  const Operand* const operands = recording.graph.operands_of(made);
+  const auto is_result = [&](Operand operand) {
+    const auto at = static_cast<size_t>(operand.index);
+    return operand.space == Operand::Space::kInput && at < recording.examples.size() && recording.examples[at].get() == result;
+  };
+  const Operand* const found = writes ? std::find_if(operands, operands + made.count, is_result) : operands + made.count;
+  return found == operands + made.count ? -1 : found->index;
+}
+
 uint32_t tensor_result(Recorder& recorder, int32_t node, PyObject* result) {
+  if (const int32_t input = input_given_back(recorder, node, result); input >= 0) return recorder.source_value(recorder.recorded().input_sources[static_cast<size_t>(input)]);
   if (result == Py_None) return recorder.constant(Py_None);
   if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) return parts_of_result(recorder, node, result);
   if (torch::is_return_type(result)) return recorder.made(Py_TYPE(result), nullptr, {parts_of_result(recorder, node, result)});
@@ -527,7 +559,7 @@ bool lacks_in_every_run(Recorder& recorder, const Asked& asked) {
   return is_made_in_each_run(recorder, {label, object});
 }
 
-// Of a parameter from outside, which is a leaf: others warn. Nothing that is recorded gives it another one: `backward()` and stores are breaks.
+// Of a parameter from outside, which is a leaf: others warn. Nothing that is recorded gives it another one but a store of None: `backward()` is a break.
 bool is_gradient_of_parameter(const Recorder& recorder, const Asked& asked) {
   const bool from_outside = recorder.value(asked.label).kind == Value::Kind::kSource && torch::is_parameter_type(reinterpret_cast<PyObject*>(Py_TYPE(asked.object)));
   return from_outside && PyUnicode_CompareWithASCIIString(asked.name, "grad") == 0;
@@ -541,7 +573,10 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   const Operand tensor = recorder.operand(label, object);
   if (!tensor) return plan_break(Break::kUnknownObject, "a tensor that isn't dense");
   recorder.depends_on_torch();
-  if (is_gradient_of_parameter(recorder, asked)) return plan_value(attribute_source(recorder, recorder.value(label).a, name));
+  if (is_gradient_of_parameter(recorder, asked)) {
+    const uint32_t stored = recorder.stored_attribute(label, object, name);
+    return plan_value(stored ? stored : attribute_source(recorder, recorder.value(label).a, name));
+  }
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   if (!found && lacks_in_every_run(recorder, asked)) return plan_raise();
   const CallKind kind = torch::attribute_kind(name);
@@ -562,6 +597,22 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
   if (!found || !torch::is_torchs(found)) return unknown();
   if (PyFunction_Check(found)) return plan_value(recorder.made(reinterpret_cast<PyObject*>(&PyMethod_Type), nullptr, {recorder.constant(found), label}));
   return plan_value(recorder.made(builtin_getattr(), nullptr, {label, recorder.constant(name)}));
+}
+
+// parameter.grad = None, as zero_grad() does: put off, as stores into other objects are.
+Plan store_into_tensor(Recorder& recorder, const Asked& asked, const Operated& value) {
+  constexpr size_t kMostStores = 512;  // each is told apart from each
+  const auto [label, object, name] = asked;
+  const bool clears = value.object == Py_None && is_gradient_of_parameter(recorder, asked) && recorder.recorded().names.size() < kMostStores;
+  const Ref old = clears && recorder.operand(label, object) ? Ref::steal(PyObject_GetAttr(object, name)) : Ref();
+  if (!old) return PyErr_Clear(), plan_break(Break::kStore, "attribute of " + type_name(object));
+  if (!recorder.known(value.label, value.object) || recorder.tells_if_dropped_outside(old.get())) return plan_break(Break::kStore, "attribute of " + type_name(object));
+  if (!recorder.may_put_off()) return plan_break(Break::kStore, "an object with a finaliser was dropped");
+  recorder.depends_on_torch();
+  recorder.stored_attribute(label, object, name);  // asks for its guards
+  Plan plan;
+  plan.stored_into = Ref::borrow(object), plan.stored_name = Ref::borrow(name), plan.stored_value = value.label, plan.stored_owner = label;
+  return plan;
 }
 
 }  // namespace evalframe::recorder

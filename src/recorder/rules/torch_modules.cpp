@@ -32,7 +32,7 @@ bool has_changed_containers(const Recording& recording) {
 // What the dict, a source, has under the name: no object where it has nothing. None: that isn't known.
 std::optional<Operated> item_under(Recorder& recorder, const Operated& dict, PyObject* name) {
   const Value of = recorder.value(dict.label);
-  if (of.kind != Value::Kind::kSource || !PyDict_CheckExact(dict.object) || !recorder.may_touch_dict(of.a, dict.object, false)) return std::nullopt;
+  if (of.kind != Value::Kind::kSource || !PyDict_CheckExact(dict.object) || !recorder.may_touch_dict(of.a, dict.object, false, name)) return std::nullopt;
   const Operated key{recorder.constant(name), name};
   const std::optional<bool> there = has_key(recorder, dict, key);
   if (!there) return std::nullopt;
