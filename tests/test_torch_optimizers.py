@@ -465,3 +465,50 @@ def test_a_step_that_a_scheduler_watches_is_one_recording():
     for one, other in zip(plain.parameters(), model.parameters(), strict=True):
         assert torch.equal(one, other)
     assert steps._opt_called and not evalframe.torch.explain(captured)().breaks
+
+
+@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "lbfgs"])
+def test_what_the_first_step_makes_is_found_by_the_next(optimizer):
+    """A recording that ends where the optimizer has no state yet gives way to one that goes on."""
+
+    def made(wraps):
+        model = two_layers()
+        steps = OPTIMIZERS[optimizer](model.parameters())
+
+        def step(x):
+            steps.zero_grad()
+            loss = F.mse_loss(model(x), x[:, :2])
+            loss.backward()
+            steps.step()
+            return loss
+
+        return model, wraps(step)
+
+    (plain, step), (model, captured) = made(lambda step: step), made(functools.partial(evalframe.torch.compile, backend="eager"))
+    for number in range(6):
+        assert torch.equal(step(X + number), captured(X + number))
+        for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+            assert torch.equal(one, other)
+    before = evalframe.stats()
+    captured(X)
+    after = evalframe.stats()
+    assert {name: after[name] - before[name] for name in ("served", "exits")} == {"served": 2, "exits": 1}
+
+
+def test_a_key_that_is_put_into_a_table_later_is_found():
+    table = collections.defaultdict(list)
+
+    def looks(key, name, x):
+        table[name].append(len(table[key]))
+        table[key].append(name)
+        return x * len(table[key])
+
+    captured = evalframe.torch.compile(looks, backend="eager")
+    keys = [nn.Parameter(torch.ones(1)) for _ in range(2)]
+    told, plain = [], collections.defaultdict(list)
+    for key, name in [(0, "a"), (0, "a"), (1, "a"), (0, "b"), (1, "b"), (1, "a"), (0, "a")]:
+        plain[name].append(len(plain[keys[key]]))
+        plain[keys[key]].append(name)
+        told.append((captured(keys[key], name, X), X * len(plain[keys[key]])))
+    assert all(torch.equal(found, expected) for found, expected in told)
+    assert list(table.values()) == list(plain.values())

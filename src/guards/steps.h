@@ -57,9 +57,13 @@ using Items = PyObject* const*;  // the objects of the sources so far
 
 inline bool is_set_or_dict(PyObject* object) { return PySet_CheckExact(object) || PyDict_Check(object); }
 
+// A key whose class may hash it by code of a program's, as tensors are, is known by its place.
+inline bool is_known_by_place(PyObject* key) { return PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(key); }
+
 // 1, 0, or -1: it is neither a set nor a dict. Of a class that inherits from dict: what it has as one, whatever the class says.
 inline int has(PyObject* object, PyObject* element) {
   if (!is_set_or_dict(object)) return -1;
+  if (PyDict_Check(object) && is_known_by_place(element)) return cpython::item_of_key(object, element) != nullptr;
   const int there = PyDict_Check(object) ? PyDict_Contains(object, element) : PySet_Contains(object, element);
   if (there < 0) PyErr_Clear();
   return there;
@@ -150,9 +154,7 @@ struct Checks {
 inline PyObject* item(const Step& step, PyObject* parent) {
   PyObject* found = nullptr;
   if (PyDict_Check(parent)) {
-    // A key whose class may hash it is known by its place.
-    const bool by_place = PyType_HasFeature(Py_TYPE(step.object), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(step.object);
-    found = by_place ? cpython::item_of_key(parent, step.object) : PyDict_GetItemWithError(parent, step.object);
+    found = is_known_by_place(step.object) ? cpython::item_of_key(parent, step.object) : PyDict_GetItemWithError(parent, step.object);
   } else if (PyList_CheckExact(parent)) {
     if (step.index < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, step.index);
   } else if (PyTuple_Check(parent)) {

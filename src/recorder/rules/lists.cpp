@@ -113,12 +113,12 @@ bool fixes_row(Recorder& recorder, const Operated& key) {
   return parts.has_value();
 }
 
-// The dict has the key, and is asked for it without code of a program's.
-bool has_row(PyObject* dict, PyObject* key) {
+// The dict is asked for the key without code of a program's.
+bool is_asked_for_row(PyObject* dict, PyObject* key) {
   const Py_hash_t hash = is_row_of_classes(key) ? PyObject_Hash(key) : -1;
   if (hash == -1) return PyErr_Clear(), false;
   const auto others = cpython::keys_with_hash(dict, hash);
-  return std::ranges::all_of(others, [](PyObject* other) { return is_immutable(other) || is_row_of_classes(other); }) && PyDict_GetItemWithError(dict, key);
+  return std::ranges::all_of(others, [](PyObject* other) { return is_immutable(other) || is_row_of_classes(other); });
 }
 
 // Where the key stands in the dict, whose live keys are in the order of what is known of it; -1: it isn't there.
@@ -692,10 +692,12 @@ Plan item_of_dict(Recorder& recorder, const Operated& dict, const Operated& key)
     recorder.guards().require_type(value.a, dict.object);
     return plan_value(key_source(recorder, value, key.object));
   }
-  const bool by_row = value.kind == Value::Kind::kSource && PyDict_CheckExact(dict.object) && !is_immutable(key.object) && has_row(dict.object, key.object);
+  const bool by_row = value.kind == Value::Kind::kSource && PyDict_CheckExact(dict.object) && !is_immutable(key.object) && is_asked_for_row(dict.object, key.object);
   if (by_row && fixes_row(recorder, key)) {
+    const bool there = PyDict_GetItemWithError(dict.object, key.object);
     recorder.guards().require_type(value.a, dict.object);
-    return plan_value(key_source(recorder, value, key.object));
+    if (there) return plan_value(key_source(recorder, value, key.object));
+    recorder.guards().require_member(value.a, key.object, false);  // once it is, the recording that ends here gives way
   }
   if (!is_known_key(recorder, key, &dict)) return plan_break(Break::kUnknownObject, "subscript of dict");
   const bool made = is_made_dict(value);

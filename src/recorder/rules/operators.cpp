@@ -362,11 +362,19 @@ Plan slice_of_source(Recorder& recorder, const Operated& container, PyObject* sl
 
 // A subscript of a Python container that came from outside is a source of its own.
 // A tensor from outside is hashed by its place, as the state of optimizers knows parameters.
-bool is_tensor_in(Recorder& recorder, const Operated& key, PyObject* dict) {
+bool is_fixed_tensor(Recorder& recorder, const Operated& key) {
   const Value of = recorder.value(key.label);
-  if (!torch::is_tensor(key.object) || of.kind != Value::Kind::kSource || recorder.varies(of.a) || !cpython::item_of_key(dict, key.object)) return false;
+  if (!torch::is_tensor(key.object) || of.kind != Value::Kind::kSource || recorder.varies(of.a)) return false;
   recorder.guards().require_identity(of.a, key.object);
   return true;
+}
+
+bool is_tensor_in(Recorder& recorder, const Operated& key, PyObject* dict) { return torch::is_tensor(key.object) && cpython::item_of_key(dict, key.object) && is_fixed_tensor(recorder, key); }
+
+// What isn't in the mapping, whose class makes it then, is there next time, as the state of an optimizer is: the recording that ends here gives way.
+void give_way_once_there(Recorder& recorder, const Value& owner, PyObject* mapping, const Operated& key) {
+  const bool known = is_immutable(key.object) ? recorder.known(key.label, key.object) && !holds_keys_of_classes(mapping, key.object) : is_fixed_tensor(recorder, key);
+  if (known) recorder.guards().require_member(owner.a, key.object, false);
 }
 
 Plan item_of_source(const Site& site, const Operated& container, const Operated& key) {
@@ -382,6 +390,7 @@ Plan item_of_source(const Site& site, const Operated& container, const Operated&
     return plan_value(key_source(recorder, owner, key.object));
   }
   if (PyErr_Occurred()) PyErr_Clear();
+  if (mapping) give_way_once_there(recorder, owner, container.object, key);
   if (owner.kind != Value::Kind::kSource || !sequence || !recorder.known(key.label, key.object)) {
     return plan_break(Break::kUnknownObject, "subscript of " + type_name(container.object));
   }
