@@ -628,3 +628,36 @@ def test_arguments_are_given_back_beside_parameters_that_are_attributes(paramete
             assert first is y
             results.append((y, x.detach(), second.detach()))
         assert all(map(torch.equal, *results)) and torch.equal(plain.seen, module.seen)
+
+
+def classes_and_repeats(index, x):
+    heads = x.repeat_interleave(2, dim=1) + torch.repeat_interleave(x, repeats=2, dim=1)
+    return torch.nn.functional.one_hot(index, 5).float() @ heads, torch.nn.functional.one_hot(index, num_classes=4)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_sizes_that_follow_from_numbers_end_no_graph(backend):
+    captured = evalframe.torch.compile(classes_and_repeats, backend=backend)
+    x = torch.arange(15.0).reshape(5, 3)
+    for index in ([0, 2, 1], [3, 3, 0], [0, 4, 1], [0, 9, 1], [2, 2, 2]):
+        told = []
+        for function in (classes_and_repeats, captured):
+            try:
+                told.append([each.tolist() for each in function(torch.tensor(index), x)])
+            except RuntimeError as error:
+                told.append(str(error))
+        assert told[0] == told[1]
+    fresh = evalframe.torch.compile(classes_and_repeats, backend=backend, fullgraph=True)
+    fresh(torch.tensor([0, 1, 2]), x)
+
+
+def test_what_a_hook_stores_by_a_call_ends_no_graph():
+    model, kept, rows = torch.nn.Linear(4, 4), {}, [None]
+    model.register_forward_hook(lambda layer, given, result: kept.__setitem__("result", result.detach()))
+    model.register_forward_pre_hook(lambda layer, given: rows.__setitem__(0, given[0]))
+    captured = evalframe.torch.compile(model, backend="eager")
+    for number in range(4):
+        x = torch.ones(2, 4) * number
+        result = captured(x)
+        assert torch.equal(kept["result"], result) and rows[0] is x
+    assert not evalframe.torch.explain(captured)(x).breaks

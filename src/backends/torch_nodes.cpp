@@ -371,6 +371,7 @@ class Effects {
       const torch::CallKind kind = torch::call_kind(callable);
       if (kind == torch::CallKind::kOperation || kind == torch::CallKind::kDescribed || kind == torch::CallKind::kState || kind == torch::CallKind::kMark) return true;
       if (kind == torch::CallKind::kTransform || kind == torch::CallKind::kTracks) return true;
+      if (kind == torch::CallKind::kValue && node.meta.kind == Kind::kTensor) return name_not_in_place(graph_, node) == "repeat_interleave";  // by a number
       return torch::is_builtin_operation(callable) && (node.meta.kind == Kind::kTensor || node.meta.kind == Kind::kObject);
     }
     if (has_tensor(node)) return true;

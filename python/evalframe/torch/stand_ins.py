@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from typing import Any
 
 import torch
+import torch.amp.grad_scaler
 import torch.distributions.utils
 import torch.fx.traceback
 import torch.nn.utils.stateless
+import torch.optim.swa_utils
 import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import forward_ad
 from torch.autograd.function import Function, FunctionCtx
@@ -289,7 +292,25 @@ _lazy_view: Any = getattr(torch.distributions.utils, "_lazy_property_and_propert
 """What a class gives for a lazy property, anew each time; distributions ask when they check their parameters."""
 
 
+def _functions_of(holder: Any, names: str) -> list[Any]:
+    """Without what decorates them, whose code others share."""
+    return [inspect.unwrap(vars(holder)[name]) for name in names.split() if name in vars(holder)]
+
+
+_ASIDE = [
+    *_functions_of(torch.autograd, "grad backward"),
+    *_functions_of(torch, "manual_seed seed save load"),
+    *_functions_of(torch.nn.Module, "state_dict load_state_dict"),
+    *_functions_of(torch.optim.Optimizer, "state_dict load_state_dict"),
+    *_functions_of(torch.amp.grad_scaler.GradScaler, "_unscale_grads_ update"),
+    *_functions_of(torch.optim.swa_utils.AveragedModel, "update_parameters"),
+]
+"""What can't be part of a graph, and is one break as a whole: followed, it would be one for each step of its own."""
+
+
 def add_stand_ins() -> None:
+    for function in _ASIDE:
+        _core.set_policy(function, "uncaptured")
     _core.set_policy(_has_bf16, "constant")
     if _lazy_view is not None:
         _core.set_policy(_lazy_view, "constant")

@@ -767,7 +767,23 @@ bool holds_copies(PyObject* row) {
   return false;
 }
 
+// rows.__setitem__(key, value), as hooks that are lambdas store what they see; none: another callable, or nothing known of the object.
+static std::optional<Plan> store_by_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  static PyObject* const of_list = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "__setitem__");
+  static PyObject* const of_dict = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "__setitem__");
+  if ((callable != of_list && callable != of_dict) || call.count != 3 || call.keyword_names) return std::nullopt;
+  Operated self = argument(site, call, 0);
+  const bool fits = callable == of_list ? PyList_CheckExact(self.object) : PyDict_CheckExact(self.object);
+  if (!fits || !enter(site.recorder, self)) return std::nullopt;
+  const Value::Kind kind = site.recorder.value(self.label).kind;
+  if (kind != Value::Kind::kList && kind != Value::Kind::kDict) return std::nullopt;
+  Plan plan = store_into_made(site.recorder, self, argument(site, call, 1), argument(site, call, 2));
+  if (plan.kind == Plan::Kind::kLabels) plan.kind = Plan::Kind::kConstant;
+  return plan;
+}
+
 std::optional<Plan> container_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
+  if (Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return store_by_call(site, call, callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type) return method_call(site, call, callable);
   if (callable == reinterpret_cast<PyObject*>(&PyDict_Type)) return dict_of(site, call);
   if (is_from_keys(callable)) return dict_from_keys(site, call);

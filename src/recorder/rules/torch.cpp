@@ -252,6 +252,26 @@ std::optional<Plan> number_of(Recorder& recorder, PyObject* callable, const Give
   return plan.kind == Plan::Kind::kNode ? std::optional(std::move(plan)) : std::nullopt;
 }
 
+// The argument of that name, or at that place; null: it isn't given.
+PyObject* argument_named(const Given& given, const char* name, size_t place) {
+  const size_t positional = given.objects.size() - static_cast<size_t>(given.keywords());
+  if (place < positional) return given.objects[place];
+  for (size_t i = 0; positional + i < given.objects.size(); i++) {
+    if (is_named(PyTuple_GET_ITEM(given.keyword_names.get(), static_cast<Py_ssize_t>(i)), name)) return given.objects[positional + i];
+  }
+  return nullptr;
+}
+
+// x.repeat_interleave(2), whose sizes follow from the number, and F.one_hot(x, 10), which looks at the elements, too: the recorded calls run it.
+std::optional<Plan> sized_by_number(Recorder& recorder, PyObject* callable, const Given& given) {
+  const std::string name = callable_name(callable);
+  const bool repeats = name.ends_with("repeat_interleave"), one_hot = name.ends_with("one_hot");
+  if (given.objects.empty() || !torch::is_tensor(given.objects[0]) || (!repeats && !one_hot)) return std::nullopt;
+  PyObject* const number = argument_named(given, repeats ? "repeats" : "num_classes", 1);
+  if (!number || !PyLong_CheckExact(number) || (one_hot && PyLong_AsLong(number) <= 0)) return PyErr_Clear(), std::nullopt;
+  return operation(recorder, callable, given);
+}
+
 // abs(x) and the like, and operator.add: operations of tensors. float(x), and max(x, y), which compares: values.
 std::optional<Plan> builtin_call(Recorder& recorder, PyObject* callable, const Given& given) {
   if (numpy::call_kind(callable) != numpy::CallKind::kPure) return std::nullopt;
@@ -332,14 +352,14 @@ bool is_given_back(Recorder& recorder, PyObject* callable, const Given& given) {
   return dtype && converts_to(method, given, dtype.get()) && (given.objects.size() == 1 || fixes_object(recorder, given.labels[1], given.objects[1]));
 }
 
-// x.requires_grad_() of one that requires gradients already, which the guards ask for.
+// x.requires_grad_() of one that requires gradients already, or the same of False, which the guards ask for.
 bool requires_gradients_already(Recorder& recorder, PyObject* callable, const Given& given) {
   const bool asks = callable_name(callable).ends_with("requires_grad_") && !given.keyword_names && (given.labels.size() == 1 || given.labels.size() == 2);
   if (!asks || !torch::is_tensor(given.objects[0]) || !recorder.operand(given.labels[0], given.objects[0])) return false;
   PyObject* const wanted = given.objects.size() == 2 ? given.objects[1] : Py_True;
   const Ref requires_grad = Ref::steal(PyObject_GetAttrString(given.objects[0], "requires_grad"));
   if (!requires_grad) PyErr_Clear();
-  return requires_grad.get() == Py_True && wanted == Py_True && (given.objects.size() == 1 || recorder.known(given.labels[1], wanted));
+  return PyBool_Check(wanted) && requires_grad.get() == wanted && (given.objects.size() == 1 || recorder.known(given.labels[1], wanted));
 }
 
 bool picks_by_elements(PyObject* key, int depth = 0) {
@@ -446,6 +466,7 @@ std::optional<Plan> torch_call(Recorder& recorder, uint32_t label, PyObject* cal
     case CallKind::kTracks: return tracks(recorder, callable, given);
     case CallKind::kValue:
       if (std::optional<Plan> plan = number_of(recorder, callable, given)) return *std::move(plan);
+      if (std::optional<Plan> plan = sized_by_number(recorder, callable, given)) return *std::move(plan);
       return plan_break(Break::kTensorValue, callable_name(callable));
     case CallKind::kUnknown: if (requires_gradients_already(recorder, callable, given)) return plan_value(given.labels[0]); break;
   }
@@ -565,6 +586,12 @@ bool is_gradient_of_parameter(const Recorder& recorder, const Asked& asked) {
   return from_outside && PyUnicode_CompareWithASCIIString(asked.name, "grad") == 0;
 }
 
+// Of a tensor that requires no gradient, as the guards say: it is a leaf, and nothing has made it.
+bool follows_from_no_gradient(const Asked& asked) {
+  const bool asks = PyUnicode_CompareWithASCIIString(asked.name, "grad_fn") == 0 || PyUnicode_CompareWithASCIIString(asked.name, "is_leaf") == 0;
+  return asks && torch::is_plain(asked.object) && torch::attribute(asked.object, "requires_grad").get() == Py_False;
+}
+
 }  // namespace
 
 Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
@@ -577,6 +604,7 @@ Plan attribute_of_tensor(Recorder& recorder, const Asked& asked) {
     const uint32_t stored = recorder.stored_attribute(label, object, name);
     return plan_value(stored ? stored : attribute_source(recorder, recorder.value(label).a, name));
   }
+  if (follows_from_no_gradient(asked)) return plan_constant();
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), name);
   if (!found && lacks_in_every_run(recorder, asked)) return plan_raise();
   const CallKind kind = torch::attribute_kind(name);
