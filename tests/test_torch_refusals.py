@@ -5,7 +5,7 @@ PYTEST_DONT_REWRITE: the functions' assertions are to be the language's own.
 
 import pytest
 import torch
-from torch.distributions import Bernoulli, Beta, Categorical, Gamma, Normal, kl_divergence
+from torch.distributions import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Normal, kl_divergence
 
 import evalframe.torch
 
@@ -145,6 +145,11 @@ def of_beta(m, s):
     return Beta(s, s + 1).mean * m
 
 
+def of_dirichlet(m, s):
+    d = Dirichlet(s)
+    return d.log_prob(d.mean), d.sample() + torch.rand(4), m
+
+
 def of_categorical(m, s):
     d = Categorical(logits=m / s)
     action = d.sample()
@@ -165,7 +170,7 @@ for pair in ((Normal(X, X.exp()), Normal(X, X.exp())), (Categorical(logits=X), C
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("function", [of_normal, of_gamma, of_beta, of_categorical, of_bernoulli, of_two])
+@pytest.mark.parametrize("function", [of_normal, of_gamma, of_beta, of_dirichlet, of_categorical, of_bernoulli, of_two])
 def test_distributions_refuse_parameters(function, backend):
     captured = evalframe.torch.compile(function, backend=backend)
     for m, s in ((X, X.abs() + 0.5), (X, X), (X * float("nan"), X.abs() + 1), (X * 2, X.abs() + 0.5)):
@@ -191,3 +196,15 @@ def test_none_is_done_behind_a_write():
     for _ in range(2):
         captured(X.clone())
     assert len(evalframe.torch.graph_modules(captured)) == 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_is_drawn_stays_what_it_is_where_something_is_refused(backend):
+    def draws(m, s):
+        x = Gamma(s, s).rsample() + torch.rand(4)
+        return x * Normal(m, s.exp()).sample(), torch.rand(4)
+
+    captured = evalframe.torch.compile(draws, backend=backend)
+    for m, s in ((X, X.abs() + 0.5), (X, X), (X * float("nan"), X.abs() + 1), (X * 2, X.abs() + 0.5), (X, X.abs() + 1)):
+        assert is_same(draws, captured, m, s)
+    evalframe.torch.compile(draws, backend=backend, fullgraph=True)(X, X.abs() + 0.7)

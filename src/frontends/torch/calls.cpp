@@ -63,7 +63,7 @@ bool is_in_place_by_name(std::string_view name) {
 }
 
 bool draws_by_name(std::string_view name) {
-  return has_any(name, {"rand", "dropout", "normal", "uniform", "exponential", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "attention"});
+  return has_any(name, {"rand", "dropout", "normal", "uniform", "exponential", "bernoulli", "multinomial", "poisson", "gumbel", "binomial", "standard_gamma", "dirichlet", "attention"});
 }
 
 // Layers, which are more than operations; their cells are such.
