@@ -49,13 +49,22 @@ def share(request: pytest.FixtureRequest) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests in those files all but each seventh, or third, are marked: one version has to run them."""
+    """
+    Of the tests in those files all but each seventh, or third, are marked: one version has to run them. So are cases that are slow together: of a test marked
+    `mostly_slow(n)` all but each n-th.
+    """
     places: Counter[int] = Counter()
+    cases: Counter[str] = Counter()
     for item in items:
         share = next((share for name, share in ONE_OF.items() if item.path.name.startswith(name)), 1)
         if places[share] % share:
             item.add_marker("once")
         places[share] += 1
+        mostly_slow = item.get_closest_marker("mostly_slow")
+        if mostly_slow:
+            if cases[_test_of(item)] % mostly_slow.args[0]:
+                item.add_marker("slow")
+            cases[_test_of(item)] += 1
     items[:] = _share_of(items, config.getoption("--share"))
 
 
@@ -66,19 +75,21 @@ def pytest_collection_finish() -> None:
 
 
 def _share_of(items: list[pytest.Item], share: int) -> list[pytest.Item]:
-    """Of a slow test's cases the first and each `share`-th behind it, where they are many."""
-
-    def test(item: pytest.Item) -> str:
-        return item.nodeid.partition("[")[0]
-
-    cases = Counter(test(item) for item in items if item.get_closest_marker("slow"))
+    """Of a slow test's cases the first and each `share`-th behind it, where they are many, or marked because they are."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    cases = Counter(_test_of(item) for item in slow)
     places: Counter[str] = Counter()
-    kept = []
-    for item in items:
-        if cases[test(item)] < MANY or places[test(item)] % share == 0:
-            kept.append(item)
-        places[test(item)] += 1
-    return kept
+    left_out = set()
+    for item in slow:
+        are_many = cases[_test_of(item)] >= MANY or item.get_closest_marker("mostly_slow")
+        if are_many and places[_test_of(item)] % share:
+            left_out.add(item)
+        places[_test_of(item)] += 1
+    return [item for item in items if item not in left_out]
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -62,6 +62,7 @@ def both(area: str, case: str) -> tuple[str, str]:
             process.kill()
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize(("area", "case"), [case for area in AREAS for case in cases(area)])
 def test_comes_to_the_same(area: str, case: str) -> None:
     if area == "switches" and not importlib.util.find_spec("greenlet"):

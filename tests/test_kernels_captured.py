@@ -142,6 +142,7 @@ def differences(kernel: Kernel, size: str = "tiny", calls: Calls = CALLS, exact:
             yield change.__name__, found
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_comes_to_the_same_captured(name: str) -> None:
     assert list(differences(KERNELS[name])) == []

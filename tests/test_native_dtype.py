@@ -17,6 +17,7 @@ BINARY = ["add", "subtract", "multiply", "true_divide", "maximum", "less", "logi
 DTYPES = ["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"]
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8", np.float32, float, "i8", "c16", None])
 @pytest.mark.parametrize("left", DTYPES)
 def test_types(left: str, dtype: Any) -> None:

@@ -169,6 +169,7 @@ def function_of(program: list[tuple[Any, ...]], outputs: list[int]) -> Callable[
     return function
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("seed", range(400))
 def test_random_program(seed: int) -> None:
     run_program(seed)

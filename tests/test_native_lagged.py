@@ -40,6 +40,7 @@ def whole(np: Any, u: Any) -> None:
     u[2:-1] = u[:-3] + u[3:] - u[1:-2]
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize(
     ("step", "dtype"),
     [*((step, dtype) for step in (heat, far, one_way, other_way) for dtype in ("f4", "f8", "c16")), *((whole, dtype) for dtype in ("u1", "i4", "i8", "f8"))],
@@ -132,6 +133,7 @@ def test_arrays_that_share_memory() -> None:
         assert ours.tobytes() == theirs.tobytes()
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_neighbours(seed: int) -> None:
     r = random.Random(seed)

@@ -248,6 +248,7 @@ def check_program(seed: int, leave: bool) -> None:
             assert observe(captured, seed, signs) == wanted[seed], f"{source}\nleft before node {node}, seed {seed}"
 
 
+@pytest.mark.mostly_slow(4)
 @pytest.mark.parametrize("seed", range(150))
 def test_program(seed: int) -> None:
     check_program(seed, leave=seed % 3 == 0)

@@ -345,6 +345,7 @@ def test_kernels_run_natively(name: str) -> None:
     assert KERNELS.counters(name, 5)["native_turns"] > 50
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("turns", [1, 7])
 def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
@@ -359,12 +360,14 @@ def test_random_programs(seed: int) -> None:
     assert not found, text
 
 
+@pytest.mark.mostly_slow(2)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_of_more_dimensions(seed: int) -> None:
     text, found, _ = differences(seed, kind=SpaceProgram)
     assert not found, text
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_that_fill_new_arrays(seed: int) -> None:
     text, found, _ = differences(seed, kind=MadeProgram)
@@ -608,6 +611,7 @@ def sieve(n: int) -> Any:
     return np.nonzero(is_prime)[0]
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("part", ["x[::k]", "x[k::k]", "x[: 9 * k : k]", "x[-k::k]", "x[i % 5 : -1 : k]", "A[::k, 1]", "A[1:: k, :: k]", "A[i % 3, ::k]", "x[::np.int64(k)]", "x[::-1][::k]"])
 @pytest.mark.parametrize("what", ["s += {}.sum()", "{} += 1.0", "{} = i", "{} *= {}", "s += ({} * 2).max() + len({})"])
 def test_steps_that_vary(part: str, what: str) -> None:

@@ -173,6 +173,7 @@ def arguments(rows: int, columns: int, dtype: str = "float64", most: float = 5.0
 SIZES = [(9, 12), (9, 12), (9, 12), (4, 5), (5, 4), (1, 70), (70, 1), (0, 5), (5, 0), (3, 3), (30, 40)]
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("turns", [2, 2**62])
 @pytest.mark.parametrize("dtype", ["float64", "int64", "int16", "complex128"])
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -213,6 +214,7 @@ SHARED: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_arrays_that_share_memory(function: Callable[..., Any], dtype: str) -> None:
@@ -268,6 +270,7 @@ def nest(random: random.Random) -> str:
     return "def nest(C, x):\n" + "\n".join("    " + line for line in lines) + "\n    return i, j\n"
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_tables(seed: int) -> None:
     rng = random.Random(seed)

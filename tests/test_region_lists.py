@@ -148,6 +148,7 @@ def test_a_list_whose_length_is_asked_while_it_grows() -> None:
     check(fill, *[(R.random(100), most) for most in (5, 9, 5, 200, 1)], native=False)
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("kind", [TupleProgram, GrowingProgram])
 @pytest.mark.parametrize("seed", range(25))
 def test_random_programs(seed: int, kind: type[Program]) -> None:

@@ -98,6 +98,7 @@ def arguments(n: int, dtype: type = np.float64) -> tuple[Any, Any, Any]:
     return (R.random(n) * 4).astype(dtype), R.random(n).astype(dtype), np.zeros(n, dtype)
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("turns", [5, 2**62])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_what_is_loaded_ahead_is_what_the_way_would_load(function: Callable[..., Any], turns: int) -> None:

@@ -50,6 +50,7 @@ def fields(function: Callable[..., Any], dtype: str = "float64", turns: int = 70
     return [((R.random(size) + 1).astype(dtype), R.random(size).astype(dtype), np.ones(turns, dtype)) for size in SIZES[function]]
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_parts_of_all_sizes(function: Callable[..., Any], dtype: str) -> None:

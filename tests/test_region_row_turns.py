@@ -133,6 +133,7 @@ def square(n: int, dtype: str = "float64") -> tuple[Any, Any, Any]:
     return matrices(n, n, n, dtype)
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_all_sizes(function: Callable[..., Any], dtype: str) -> None:

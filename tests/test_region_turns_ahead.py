@@ -274,6 +274,7 @@ def arguments(n: int, m: int, inner: int, dtype: str = "float64") -> tuple[Any, 
 SIZES = [(6, 20, 5), (6, 20, 5), (6, 20, 5), (1, 1, 1), (2, 7, 3), (2, 8, 1), (3, 9, 2), (2, 17, 4), (0, 9, 3), (3, 0, 4), (3, 30, 0), (2, 60, 70), (70, 10, 3)]
 
 
+@pytest.mark.mostly_slow(7)
 @pytest.mark.parametrize("turns", [3, 2**62])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -287,6 +288,7 @@ def test_sums_of_all_sizes(function: Callable[..., Any], dtype: str, turns: int)
         _core.set_region_turns(2**62)
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_conditions_are_reported_in_their_turn(function: Callable[..., Any]) -> None:
     calls = [arguments(6, 20, 5) for _ in range(3)]
@@ -317,6 +319,7 @@ SHARED: list[Callable[[Any, Any], Any]] = [
 ]
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_arrays_that_share_memory(function: Callable[..., Any]) -> None:
     captured = evalframe.jit(function)
@@ -329,6 +332,7 @@ def test_arrays_that_share_memory(function: Callable[..., Any]) -> None:
     assert _core.jit_counters(captured)["native_loops"]
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_arrays_of_any_layout(function: Callable[..., Any]) -> None:
     calls: list[Any] = []
@@ -403,6 +407,7 @@ class Nest:
         return C, A, B, pick([array(40)] * 4 + [base[0], base[:, 1]]), pick([0, 1, 5, 9, 30])
 
 
+@pytest.mark.mostly_slow(5)
 @pytest.mark.parametrize("seed", [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 700))])
 def test_random_nests(seed: int) -> None:
     nest = Nest(seed)

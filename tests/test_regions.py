@@ -262,6 +262,7 @@ def test_kernels_run_natively(name: str) -> None:
     assert counters["native_turns"] > 50
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("turns", [1, 7])
 def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
@@ -270,6 +271,7 @@ def test_loops_may_be_left_after_any_turn(name: str, turns: int) -> None:
     assert counters["native_turns"] > 5, counters
 
 
+@pytest.mark.mostly_slow(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     text, found, _ = differences(seed)
