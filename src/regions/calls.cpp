@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "backends/native/code/scalar_lowering.h"
+#include "backends/native/math/vector_math.h"
 #include "core/object_text.h"
 #include "frontends/numpy/numpy_api.h"
 #include "regions/elements.h"
@@ -212,13 +213,12 @@ Written math_pow(const Call& call) { return of_two(call, "pow"); }
 
 // --- NumPy ------------------------------------------------------------------------------------------------------------
 
-bool is_elementary(ScalarOp op) {
+constexpr bool is_elementary(ScalarOp op) {
   switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::log:
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-    case ScalarOp::tanh: return true;
+#define EVALFRAME_MATH1(name, c_name) case ScalarOp::name:
+#define EVALFRAME_MATH2(name, c_name)
+#include "backends/native/math/vector_math.def"
+    return true;
     default: return false;
   }
 }
@@ -238,7 +238,7 @@ Written ufunc(const Call& call) {
   const DType dtype = loop_type(call.only(), call.meta);
   if (!native::is_float(dtype)) throw Unsupported("this ufunc of integers");
   const Value x = as_operand(call.block, call.only(), dtype);
-  const Value result = native::lower(call.emitter(), kOp, call.meta.dtype, {x, Value{}, Value{}});
+  const Value result = is_elementary(kOp) ? native::exact(dtype, native::math::of_one(kOp, x.real)) : native::lower(call.emitter(), kOp, call.meta.dtype, {x, Value{}, Value{}});
   if (native::is_float(result.dtype)) call.block.watch(result.real);
   return written_scalar(result);
 }

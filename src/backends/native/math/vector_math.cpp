@@ -1,6 +1,8 @@
 // Calls of elementary functions in generated code, with what LLVM's loop vectoriser must know to call their vector forms.
 #include "backends/native/math/vector_math.h"
 
+#include <stdexcept>
+
 #include "backends/native/machine/processor.h"
 
 namespace evalframe::native::math {
@@ -9,31 +11,41 @@ namespace {
 std::string joined(const std::string& type, int count) { return count == 1 ? type : type + ", " + type; }
 
 // Declares a vector form, keeps it from being dropped before the vectoriser asks for it, and returns its row of the attribute.
-std::string variant(Emitter& emitter, const std::string& scalar, const std::string& type, int lanes, int arguments) {
-  const std::string name = scalar + "x" + std::to_string(lanes);
+std::string variant(Emitter& emitter, const std::string& operation, const std::string& scalar, const std::string& type, int lanes, int arguments) {
+  const std::string name = operation + "x" + std::to_string(lanes);
   const std::string vector = "<" + std::to_string(lanes) + " x " + type + ">";
   emitter.need("declare " + vector + " @" + name + "(" + joined(vector, arguments) + ")");
   emitter.keep("@" + name);
   return "_ZGV_LLVM_N" + std::to_string(lanes) + (arguments == 1 ? "v_" : "vv_") + scalar + "(" + name + ")";
 }
 
-Term apply(const std::string& function, std::initializer_list<Term> arguments) {
+// The attribute of a call, or declaration, of a scalar function whose vector forms are those of `operation`.
+std::string vector_forms(Emitter& emitter, const std::string& operation, const std::string& scalar, const std::string& type, int arguments) {
+  const int bytes = vector_bytes();
+  if (!bytes) return {};
+  const int lanes = bytes / (type == "double" ? 8 : 4);
+  // Half a vector: a loop over doubles too takes as many floats as there are doubles in a vector; and for the last elements.
+  const std::string whole = variant(emitter, operation, scalar, type, lanes, arguments), half = variant(emitter, operation, scalar, type, lanes / 2, arguments);
+  return " \"vector-function-abi-variant\"=\"" + whole + "," + half + "\"";
+}
+
+std::string full_name(const char* function, const std::string& type) { return std::string("evalframe_") + function + (type == "double" ? "_f64" : "_f32"); }
+
+Term apply(const char* function, std::initializer_list<Term> arguments) {
   Emitter& emitter = *arguments.begin()->emitter;
   const std::string& type = arguments.begin()->type;
   const int count = static_cast<int>(arguments.size());
-  const bool wide = type == "double";
-  const std::string name = "evalframe_" + function + (wide ? "_f64" : "_f32");
-  std::string attribute;
-  if (const int bytes = vector_bytes()) {
-    const int lanes = bytes / (wide ? 8 : 4);
-    // Half a vector: a loop over doubles too takes as many floats as there are doubles in a vector; and for the last elements.
-    attribute = variant(emitter, name, type, lanes, count) + "," + variant(emitter, name, type, lanes / 2, count);
-    attribute = " \"vector-function-abi-variant\"=\"" + attribute + "\"";
-  }
-  emitter.need("declare " + type + " @" + name + "(" + joined(type, count) + ") nounwind willreturn memory(none)" + attribute);
+  const std::string name = full_name(function, type);
+  emitter.need("declare " + type + " @" + name + "(" + joined(type, count) + ") nounwind willreturn memory(none)" + vector_forms(emitter, name, name, type, count));
   std::string values;
   for (const Term& argument : arguments) values += (values.empty() ? "" : ", ") + type + " " + argument.ref;
   return emitter.let(type, "call " + type + " @" + name + "(" + values + ")");
+}
+
+Term apply_c(const char* function, const char* c_name, const Term& x) {
+  const std::string name = c_name + std::string(x.type == "double" ? "" : "f");
+  x.emitter->need("declare " + x.type + " @" + name + "(" + x.type + ") #1");
+  return x.emitter->let(x.type, "call " + x.type + " @" + name + "(" + x.type + " " + x.ref + ") nobuiltin" + vector_forms(*x.emitter, full_name(function, x.type), name, x.type, 1));
 }
 
 }  // namespace
@@ -43,5 +55,15 @@ Term apply(const std::string& function, std::initializer_list<Term> arguments) {
 #define EVALFRAME_MATH2(name, c_name) \
   Term name(const Term& x, const Term& y) { return apply(#name, {x, y}); }
 #include "backends/native/math/vector_math.def"
+
+Term of_one(ScalarOp op, const Term& x) {
+  switch (op) {
+#define EVALFRAME_MATH1(name, c_name) \
+  case ScalarOp::name: return apply_c(#name, #c_name, x);
+#define EVALFRAME_MATH2(name, c_name)
+#include "backends/native/math/vector_math.def"
+    default: throw std::runtime_error("no elementary function of one number");
+  }
+}
 
 }  // namespace evalframe::native::math
