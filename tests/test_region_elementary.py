@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import warnings
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,37 @@ def test_exact_ones_are_numpys() -> None:
             captured(x, ours)
         plain(x, theirs)
         assert ours.tobytes() == theirs.tobytes()
+
+
+COMPLEX = """
+def apart(x, out):
+    w = 0j
+    for i in range(len(x)):
+        w = np.{name}(x[i]) + np.{name}(1.0 / (i + 1) - 2j) * zero
+        out[i] = w
+    return w
+"""
+
+
+@pytest.mark.parametrize("name", ["sqrt", "exp", "log", "sin", "cos", "sinh", "cosh", "tanh"])
+def test_those_of_complex_numbers_are_numpys(name: str) -> None:
+    captured, plain = evalframe.jit(made(COMPLEX, name)), made(COMPLEX, name)
+    x = R.normal(size=3000) * 3 + 1j * R.normal(size=3000)
+    x[:4] = 1.0, 0.5j, -2.0, complex(-0.0, -0.0) - 3.0
+    ours, theirs = np.zeros_like(x), np.zeros_like(x)
+    for _ in range(5):
+        captured(x, ours)
+    before = evalframe.stats()["native_turns"]
+    ours[:] = 0.0
+    assert captured(x, ours) == plain(x, theirs)
+    assert evalframe.stats()["native_turns"] - before > 2900
+    assert ours.tobytes() == theirs.tobytes()
+    x[1200] = {"log": 0.0, "exp": 1000.0, "sinh": 900.0, "cosh": -900.0}.get(name, complex(np.inf, np.nan))
+    found = []
+    for function, out in ((plain, theirs), (captured, ours)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            function(x, out)
+        found.append([(str(warning.message), warning.lineno) for warning in told])
+    assert found[0] == found[1]
+    assert ours.tobytes() == theirs.tobytes()

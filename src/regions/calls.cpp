@@ -231,9 +231,39 @@ DType loop_type(const Written& a, const graph::Meta& meta) {
   return a.number.dtype;
 }
 
+// The C library's function of complex numbers, as NumPy calls it for each.
+const char* complex_name(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::sqrt: return "csqrt";
+    case ScalarOp::exp: return "cexp";
+    case ScalarOp::log: return "clog";
+    case ScalarOp::sin: return "csin";
+    case ScalarOp::cos: return "ccos";
+    case ScalarOp::sinh: return "csinh";
+    case ScalarOp::cosh: return "ccosh";
+    case ScalarOp::tanh: return "ctanh";
+    default: throw Unsupported("this ufunc of complex numbers");
+  }
+}
+
+Written complex_ufunc(const Call& call, ScalarOp op) {
+  if (call.meta.dtype != DType::complex128) throw Unsupported("this ufunc of complex64");
+  const std::string name = complex_name(op);
+  const Value z = as_operand(call.block, call.only(), DType::complex128);
+  Emitter& emitter = call.emitter();
+  // Two doubles, as the C calling convention of this processor has them.
+  emitter.need("declare { double, double } @" + name + "(double, double) #1");
+  const Term both = emitter.let("{ double, double }", "call { double, double } @" + name + "(double " + z.real.ref + ", double " + z.imag.ref + ") nobuiltin");
+  const auto part = [&](int i) { return emitter.let("double", "extractvalue { double, double } " + both.ref + ", " + std::to_string(i)); };
+  const Value result = native::make(DType::complex128, part(0), part(1));
+  call.block.watch(result);
+  return written_scalar(result);
+}
+
 template <ScalarOp kOp>
 Written ufunc(const Call& call) {
   if (kOp == ScalarOp::absolute && call.only().type.is_complex()) return complex_size(call, call.only());
+  if (call.meta.kind == graph::Kind::kNumpyScalar && native::is_complex(call.meta.dtype) && !call.exact) return complex_ufunc(call, kOp);
   if (call.meta.kind != graph::Kind::kNumpyScalar || (call.exact && is_elementary(kOp))) throw Unsupported("this ufunc");
   const DType dtype = loop_type(call.only(), call.meta);
   if (!native::is_float(dtype)) throw Unsupported("this ufunc of integers");
