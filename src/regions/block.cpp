@@ -121,7 +121,14 @@ native::Value Block::load_from_memory(DType dtype, const Term& address, std::opt
   return native::exact(dtype, emitter.let(loaded_types[index], "load " + loaded_types[index] + ", ptr " + loaded + std::to_string(index)));
 }
 
-native::Value Block::load(DType dtype, const Term& address, Varies varies) {
+// Two arrays that share no memory: that is looked at where the loop is entered.
+bool Block::are_apart(int holder, int other) {
+  if (!holder || !other || holder == other) return false;
+  region_.apart.insert(std::minmax(holder, other));
+  return true;
+}
+
+native::Value Block::load(DType dtype, const Term& address, Varies varies, int holder) {
   const std::optional<size_t> even = varies == Varies::kAnyhow ? std::nullopt : std::optional<size_t>(even_loads_++);
   if (puts_off_rows && !even) throw Unsupported("an element anywhere, in turns that change a row");
   if ((peeks || puts_off_rows) && even) peeked.push_back({dtype, address});
@@ -133,6 +140,7 @@ native::Value Block::load(DType dtype, const Term& address, Varies varies) {
   native::Value value = known == stores.rend() ? load_from_memory(dtype, address, even) : known->value;
   for (auto at = known.base(); at != stores.end(); ++at) {
     const Store& store = *at;
+    if (are_apart(holder, store.holder)) continue;
     const Term here = compare("eq", address, store.address);
     const bool is_same = store.value.dtype == dtype, is_complex = native::is_complex(dtype);
     if (!is_same || is_complex) {
@@ -338,7 +346,7 @@ Term Block::has_room_for(const Strided& array, bool is_computed) {
 // Whether what is there is in the log where it may be, in one way or another. is_due: a checkpoint follows, so that it needn't be.
 // A function of the module's does it for all arrays with as many axes: names of its parameters are those that the function has which calls it.
 Term Block::logged_where(const Term& may, const Term& is_due, const Strided& array, bool is_computed) {
-  Block inner("log", "unused", routines_);
+  Block inner("log", "unused", region_);
   const auto parameter = [&](const char* type, const std::string& name) { return Term{&inner.emitter, type, name}; };
   Strided there{.type = array.type, .base = {}, .data = parameter("ptr", "%array"), .sizes = {}, .strides = {}};
   std::string name = "@log." + std::to_string(graph::size_of(array.type.dtype)) + (is_computed ? ".computed" : ".stored");
@@ -564,9 +572,9 @@ of.any:
 Term Block::called(const Routine& routine, const std::vector<Rows>& operands, const Term& rows, const Term& columns, bool skips_empty) {
   if (pass != Pass::kTurn) throw Unsupported("calls in many turns");
   if (operands.size() > kMostOperands) throw Unsupported("an operation on so many arrays");
-  const auto found = std::find(routines_.begin(), routines_.end(), routine);
-  const std::string number = std::to_string(found - routines_.begin());
-  if (found == routines_.end()) routines_.push_back(routine);
+  const auto found = std::find(region_.routines.begin(), region_.routines.end(), routine);
+  const std::string number = std::to_string(found - region_.routines.begin());
+  if (found == region_.routines.end()) region_.routines.push_back(routine);
   count_calls();
   if (routine.kind != Routine::Kind::kCount) kept_counts.clear();
   for (size_t i = 0; i < operands.size(); i++) {

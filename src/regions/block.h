@@ -18,6 +18,7 @@ namespace evalframe::regions {
 
 using native::Emitter, native::Term;
 struct Expression;
+struct Region;
 
 // Of a LogEntry's `where`: the size, in bytes, stands above the address.
 inline constexpr int kLogSizeShift = 56;
@@ -47,6 +48,7 @@ struct Written {
   bool is_tuple = false;         // of `items`: an index or a shape, which isn't kept
   std::vector<Written> items;
   Varies varies = Varies::kAnyhow;  // evenly: more by the same in each turn; of an array: whether it is the same
+  int holder = 0;  // of an array that is an object: see Strided
 };
 
 // What is to be kept of a value: the words of its type.
@@ -68,6 +70,7 @@ struct Strided {
   Term data;                          // the first element
   std::vector<Term> sizes, strides;   // elements, bytes
   std::string memory = {};            // of an array that the block has made: the name of its first element
+  int holder = 0;                     // what has it from the entry to the end: 1 + the slot of a variable, -1 - the number of a source. 0: it isn't known
 };
 
 // Whether one turn is written, the addresses in the first and last one of many, or many turns.
@@ -75,9 +78,10 @@ enum class Pass : uint8_t { kTurn, kProbe, kMany };
 
 class Block {
  public:
-  // name: what the names of its values and labels begin with. leave: the label for where it isn't done. routines: the region's.
-  Block(const std::string& name, std::string leave, std::vector<Routine>& routines)
-      : emitter(false, "%" + name + "."), name_(name), leave_(std::move(leave)), routines_(routines) {}
+  // name: what the names of its values and labels begin with. leave: the label for where it isn't done. region: gets the routines that it calls, and which
+  // arrays it takes to share no memory.
+  Block(const std::string& name, std::string leave, Region& region)
+      : emitter(false, "%" + name + "."), name_(name), leave_(std::move(leave)), region_(region) {}
 
   // Goes on only where it holds (an i1).
   void leave_unless(const Term& holds);
@@ -106,6 +110,7 @@ class Block {
     Varies varies = Varies::kAnyhow;  // the address, from turn to turn
     std::shared_ptr<Expression> computes = {};  // in the place of `from`: it is computed when all is stored, where it can be in the array itself
     std::shared_ptr<Strided> in = {};  // of an element that may be anywhere: the array, if that is the same in all turns
+    int holder = 0;                    // of an element: that of its array
   };
   std::vector<Store> stores;
   bool stores_arrays() const;
@@ -122,8 +127,8 @@ class Block {
   void store(Store store, const std::string& memory, const Term& base);
   // What the stores compute yet may read what is about to change: it is computed into memory of its own.
   void compute_stores();
-  // What is at the address then.
-  native::Value load(DType dtype, const Term& address, Varies varies = Varies::kAnyhow);
+  // What is at the address then, of an array with this holder.
+  native::Value load(DType dtype, const Term& address, Varies varies = Varies::kAnyhow, int holder = 0);
   // All that was done so far is kept: writes what is to be stored. Elements, and parts of arrays for which the log has room, can be put back where a
   // condition is found later; what can't be is only done where there was none.
   void keep();
@@ -235,12 +240,13 @@ class Block {
   std::optional<Term> done_where_;
   bool may_have_met_ = true;  // a condition, since the last look
   int logged_ = 0;  // elements that may have to be put back
-  std::vector<Routine>& routines_;
+  Region& region_;
   std::set<std::string> taken_, own_;
   std::set<std::string> held_;
   Term top_;          // of free memory, at the beginning
   Term held_before_;  // how many objects were held
 
+  bool are_apart(int holder, int other);
   native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
   void write_store(const Store& store);
   void keep_computed();

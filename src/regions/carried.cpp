@@ -43,7 +43,7 @@ std::optional<int64_t> known_int(PyObject* object) {
 class Places {
  public:
   Places(RegionWriter& region, const PartOfTurn& part, const std::function<bool(size_t)>& is_fixed)
-      : part_(part), graph_(part.does->graph), is_fixed_(is_fixed), unused_("unused", "unused", region.routines()), writer_(region, part.block, *part.does, unused_) {
+      : part_(part), graph_(part.does->graph), is_fixed_(is_fixed), unused_("unused", "unused", region.region()), writer_(region, part.block, *part.does, unused_) {
     const std::vector<guards::Source>& sources = part.does->guards.sources;
     for (size_t i = 0; i < sources.size(); i++) {
       const std::optional<size_t> slot = writer_.slot_of(static_cast<int32_t>(i));
@@ -180,7 +180,7 @@ std::optional<Carried> find_carried(RegionWriter& region, const std::vector<Part
       return place && places[number].are_same(*place, *next);
     };
     if (std::none_of(nodes.begin(), nodes.end(), reads)) continue;
-    Block unused("unused", "unused", region.routines());
+    Block unused("unused", "unused", region.region());
     begins(unused, part);
     const Term any = unused.emitter.integer("i64", 0);
     const std::vector<int32_t> loads = peek(region, unused, part, any);

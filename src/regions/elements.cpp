@@ -83,7 +83,7 @@ Written get_item(Block& block, const Written& owner, const Written& index) {
     return owner.items[at];
   }
   const Address at = address_of(block, owner, index);
-  return written_scalar(block.load(owner.type.dtype, at.address, at.varies));
+  return written_scalar(block.load(owner.type.dtype, at.address, at.varies, at.in->holder));
 }
 
 void set_item(Block& block, const Written& array, const Written& index, const Written& value) {
@@ -91,13 +91,13 @@ void set_item(Block& block, const Written& array, const Written& index, const Wr
   if (!(array.type.flags & NPY_ARRAY_WRITEABLE)) throw Unsupported("a store into an array that is read-only");
   const auto [address, varies, in] = address_of(block, array, index);
   const bool is_anywhere = varies == Varies::kAnyhow && array.varies == Varies::kNot;
-  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies, .in = is_anywhere ? in : nullptr}, in->memory, in->base);
+  block.store({.address = address, .value = as_element(block, value, array.type.dtype), .varies = varies, .in = is_anywhere ? in : nullptr, .holder = in->holder}, in->memory, in->base);
 }
 
 Written item_at(Block& block, const Written& array, const Term& index) {
   const Strided all = strided(block, array);
   const Term address = step_along(block, all.data, index, all.strides[0]);
-  if (array.type.rank == 1) return written_scalar(block.load(array.type.dtype, address));
+  if (array.type.rank == 1) return written_scalar(block.load(array.type.dtype, address, Varies::kAnyhow, all.holder));
   return view_of(block, {all.type, all.base, address, {all.sizes.begin() + 1, all.sizes.end()}, {all.strides.begin() + 1, all.strides.end()}});
 }
 

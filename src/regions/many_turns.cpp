@@ -72,7 +72,7 @@ void ManyTurns::find_turns() {
 std::string ManyTurns::write(const std::string& slow) {
   find_turns();
   // As many as there are until something is looked at, or the range ends.
-  Block block(prefix(), slow, region_.routines());
+  Block block(prefix(), slow, region_.region_);
   Emitter& emitter = block.emitter;
   const std::vector<Term> range = region_.read_slot(emitter, iterator(), {Kind::kRangeIterator});
   const std::string fewer = prefix() + ".fewer";
@@ -457,7 +457,7 @@ void ManyTurns::load_ahead(int head) {
 }
 
 void ManyTurns::load_for(int head, int number, size_t recording) {
-  Block block(prefix() + "h" + std::to_string(head) + "b" + std::to_string(number) + "r" + std::to_string(recording), "rollback", region_.routines());
+  Block block(prefix() + "h" + std::to_string(head) + "b" + std::to_string(number) + "r" + std::to_string(recording), "rollback", region_.region_);
   block.pass = Pass::kProbe;
   block.peeks = true;
   block.quotients = quotients(number, recording);
@@ -497,7 +497,7 @@ void ManyTurns::load_carried(Emitter& emitter, const Term& address, const char* 
 }
 
 void ManyTurns::keep_carried(int head) {
-  Block block(prefix() + "h" + std::to_string(head) + "carried", "rollback", region_.routines());
+  Block block(prefix() + "h" + std::to_string(head) + "carried", "rollback", region_.region_);
   block.quotients = quotients(carried_->stores.block, carried_->stores.recording);
   load_carried(block.emitter, address_of_store(region_, block, carried_->stores, load(block.emitter, "i64", item())), "to");
   take(block);
@@ -510,7 +510,7 @@ void ManyTurns::write_turn(int number) {
   for (size_t i = 0; i < most; i++) {
     const std::string label = label_of(number), next = i + 1 < most ? label + "." + std::to_string(i + 1) : "rollback";
     text_ += (i ? label + "." + std::to_string(i) : label) + ":\n";
-    Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.routines());
+    Block block(label.substr(0, label.find('.')) + "b" + std::to_string(number) + "r" + std::to_string(i), "rollback", region_.region_);
     block.pass = Pass::kMany;
     block.failed = failed();
     if (may_log_arrays_) block.arrays_are_logged = arrays_are_logged();
@@ -532,7 +532,7 @@ void ManyTurns::write_turn(int number) {
 }
 
 void ManyTurns::write_next(size_t head) {
-  Block block(prefix() + "next" + std::to_string(head), "rollback", region_.routines());
+  Block block(prefix() + "next" + std::to_string(head), "rollback", region_.region_);
   Emitter& emitter = block.emitter;
   emitter.label(next(head));
   const std::string end = block.new_label();

@@ -79,6 +79,7 @@ Written RecordingWriter::slot_value(size_t slot) {
   Written value = block_.pass == Pass::kTurn ? written(type, region_.read_slot(block_.emitter, slot, type))
                                              : region_.many_->slot_value(block_.emitter, number_, slot, type, item_);
   if (block_.pass == Pass::kTurn && region_.stays_in_loop(state_.instruction, slot)) value.varies = Varies::kNot;
+  value.holder = region_.holder_of_slot(slot, type);
   return slots_.emplace(slot, std::move(value)).first->second;
 }
 
@@ -267,6 +268,7 @@ Written RecordingWriter::read_source(int32_t index) {
   std::vector<Term> words;
   for (const std::string& word : words_of(type)) words.push_back({&block_.emitter, word, RegionWriter::source_word(number, words.size())});
   Written value = written(type, std::move(words));
+  value.holder = region_.holder_of_source(number, type);
   value.varies = Varies::kNot;
   return value;
 }

@@ -7,6 +7,7 @@
 
 #include "backends/native/code/kernel_codegen.h"
 #include "backends/native/run/float_flags.h"
+#include "core/check.h"
 #include "cpython/frame.h"
 #include "regions/arrivals.h"
 #include "regions/first_turns.h"
@@ -179,6 +180,28 @@ std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const T
   return words;
 }
 
+int RegionWriter::holder_of_slot(size_t slot, const Type& type) const {
+  const bool stays = !may_share_ && type.kind == Kind::kArray && slot < frame_.own() && !rebound_.count(slot);
+  return stays ? 1 + static_cast<int>(slot) : 0;
+}
+
+// Of what the instruction leads to.
+static std::set<size_t> variables_rebound(const std::vector<Instruction>& code, int32_t from) {
+  std::set<size_t> rebound;
+  std::set<int32_t> seen;
+  std::vector<int32_t> open = {from};
+  while (!open.empty()) {
+    const int32_t at = open.back();
+    open.pop_back();
+    if (at < 0 || at >= static_cast<int32_t>(code.size()) || !seen.insert(at).second) continue;
+    const Instruction& one = code[static_cast<size_t>(at)];
+    if (one.op == Op::STORE_FAST || one.op == Op::DELETE_FAST || one.op == Op::LOAD_FAST_AND_CLEAR) rebound.insert(static_cast<size_t>(one.arg));
+    open.push_back(one.target);
+    open.push_back(at + 1);
+  }
+  return rebound;
+}
+
 void RegionWriter::set_range(Emitter& emitter, size_t slot, const Term& next, const Term& left) {
   store(emitter, next, written_variable(slot, 0, "i64"));
   store(emitter, left, written_variable(slot, 2, "i64"));
@@ -242,7 +265,7 @@ int32_t RegionWriter::object_of(PyObject* constant) {
 bool RegionWriter::write_recording(int number, const Recording& recording, const std::string& name, const std::string& otherwise, std::string& text, std::vector<Obstacle>& why) {
   const Mark before = mark(number);
   for (std::set<int32_t> calls;;) {
-    Block block(name, otherwise, region_.routines);
+    Block block(name, otherwise, region_);
     RecordingWriter writer(*this, number, recording, block, calls);
     try {
       writer.write(otherwise);
@@ -277,7 +300,7 @@ void RegionWriter::back_to(int number, const Mark& mark) {
 void RegionWriter::merge_again() {
   region_.guards = guards::GuardTable();
   for (const auto& [recording, number] : merged_) {
-    Block unused("unused", "unused", region_.routines);
+    Block unused("unused", "unused", region_);
     RecordingWriter(*this, number, *recording, unused).check_guards();
   }
 }
@@ -298,7 +321,7 @@ void RegionWriter::write_block_text(int number) {
   const bool is_control = (first.op == Op::FOR_ITER && !state.types.empty() && state.types.back().is_iterator()) || (first.op == Op::GET_ITER && top == Kind::kRange);
   text_ += name + ":\n";
   if (is_control) {
-    Block block(name, exit, region_.routines);
+    Block block(name, exit, region_);
     go_on(block, number, kept_slots(state), state.instruction, true);
     text_ += block.emitter.text();
     needed_ += block.emitter.needed();
@@ -731,6 +754,7 @@ Region RegionWriter::write(const State& from) {
   for (const Names::One& one : region_.names.all) {
     if (one.owner != Names::kDict) owners_[one.owner] = from.types[one.owner].object;
   }
+  rebound_ = variables_rebound(code_.instructions, from.instruction);
   block_of(from);
   write_blocks();
   for (size_t i = 0; i < one_by_one_.size(); i++) {
@@ -748,18 +772,21 @@ Region RegionWriter::write(const State& from) {
   const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type, word.is_unread); };
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
+  for (const auto& [one, other] : region_.apart) {
+    for (const int holder : {one, other}) CHECK(holder < 0 || !region_.changed.count(static_cast<size_t>(holder) - 1));
+  }
   region_.ir = function();
   if (numerics_.fast) allow_any_order(region_.ir);
   return std::move(region_);
 }
 
-Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, Within within) {
+Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, bool may_share, Within within) {
   // How many words the variables need that are written before they are read is known once they have been met.
   constexpr int kMostOften = 4;
   UnreadWords unread;
   for (int often = 1;; often++) {
     try {
-      return RegionWriter(code, recordings, numerics, within, names, objects, items, unread, often < kMostOften).write(from);
+      return RegionWriter(code, recordings, numerics, within, may_share, names, objects, items, unread, often < kMostOften).write(from);
     } catch (WiderSlots& slots) {
       unread = std::move(slots.all);
     }

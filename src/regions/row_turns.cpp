@@ -22,7 +22,7 @@ Term as_number(const Term& address) { return native::convert("ptrtoint", address
 std::string RowTurns::write(const std::string& slow) {
   turns_.find_turns();
   if (turns_.straight_heads() != std::vector{head_}) throw OtherTurn();
-  Block block(prefix(), slow, region_.routines());
+  Block block(prefix(), slow, region_.region_);
   Emitter& emitter = block.emitter;
   const Term some = count(block), first = region_.read_slot(emitter, turns_.iterator() + 1, {Kind::kInt})[0];
   begin(block, first, some);
@@ -130,7 +130,7 @@ Term RowTurns::place_of_number(Emitter& emitter, size_t input) const {
 
 // The turns, of which nothing is left but their numbers and what variables get.
 void RowTurns::write_numbers() {
-  Block block(prefix() + "turn", "rollback", region_.routines());
+  Block block(prefix() + "turn", "rollback", region_.region_);
   Emitter& emitter = block.emitter;
   block.pass = Pass::kMany;
   block.puts_off_rows = true;
@@ -175,7 +175,7 @@ void RowTurns::end_turn(Block& block, int, Slots slots, int32_t instruction) {
 
 // Changes the rows, and goes on behind the turns.
 void RowTurns::write_end() {
-  Block block(prefix() + "end", "rollback", region_.routines());
+  Block block(prefix() + "end", "rollback", region_.region_);
   Emitter& emitter = block.emitter;
   emitter.label(label("end"));
   block.leave_if(load(emitter, "i1", name("failed")));

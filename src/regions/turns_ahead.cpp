@@ -61,7 +61,7 @@ TurnsAhead::Array TurnsAhead::array_of(int block, const Recording& recording, co
   Operand owner = graph.operands_of(node)[0];
   while (owner.space == Operand::Space::kNode && graph.nodes[static_cast<size_t>(owner.index)].form == Form::kGetItem) owner = graph.operands_of(graph.nodes[static_cast<size_t>(owner.index)])[0];
   if (owner.space != Operand::Space::kInput) throw OtherTurn();
-  Block unused("unused", "unused", region_.routines());
+  Block unused("unused", "unused", region_.region_);
   const std::optional<int32_t> source = RecordingWriter(region_, block, recording, unused).source_of(owner.index);
   if (source) return {true, static_cast<size_t>(*source)};
   const size_t slot = *region_.frame_.slot_of(recording, recording.input_sources[static_cast<size_t>(owner.index)]);
@@ -307,7 +307,7 @@ void TurnsAhead::put_into_variables(Block& block) {
 }
 
 std::string TurnsAhead::part_text(int number) {
-  Block block(label("b" + std::to_string(number)), label("undo"), region_.routines());
+  Block block(label("b" + std::to_string(number)), label("undo"), region_.region_);
   block.pass = Pass::kMany;
   block.failed = name("failed");
   write_part(block, number, nullptr);
@@ -554,7 +554,7 @@ Slots TurnsAhead::slots_behind(Emitter& emitter) {
 
 // Out of the code, to where the interpreter would come from that instruction.
 std::string TurnsAhead::leading_on(const std::string& named, const std::function<Slots(Emitter&)>& write, int32_t instruction) {
-  Block block(label(named), "rollback", region_.routines());
+  Block block(label(named), "rollback", region_.region_);
   Slots slots = write(block.emitter);
   region_.many_ = nullptr;
   region_.go_on(block, head_, std::move(slots), instruction, false);
@@ -579,7 +579,7 @@ std::string TurnsAhead::take_text() {
 
 // Where what is behind the inner loop is one block, it is done for all lanes, one behind the other; first of all what it stores is logged.
 std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& range, const Term& count) {
-  Block way(label("w"), "rollback", region_.routines());
+  Block way(label("w"), "rollback", region_.region_);
   part_ = Part::kToEnd;
   region_.go_on(way, head_, slots_behind(way.emitter), region_.behind_loop(inner_for_iter_), false);
   part_ = Part::kEnd;
@@ -587,7 +587,7 @@ std::string TurnsAhead::whole_text(const Term& item, const std::vector<Term>& ra
   if (!stored_inside_.empty() && behind_ >= 0) check_apart_from_stored(behind_);
   const std::string end = ends_at_once_ ? std::string() : label("behind") + ":\n" + part_text(behind_);
 
-  Block probe(label("q"), stored_inside_.empty() ? label("ahead") : label("undo"), region_.routines());
+  Block probe(label("q"), stored_inside_.empty() ? label("ahead") : label("undo"), region_.region_);
   probe.pass = Pass::kProbe;
   std::vector<std::pair<Block::Store, Term>> evenly;
   for (const Slots* const begun : {&begun_first_, &begun_last_}) {
@@ -660,7 +660,7 @@ std::string TurnsAhead::write(const std::string& slow) {
   declare(name("tried"), "-1");
   region_.variables_.insert(name("failed") + " = alloca i1");
 
-  Block block(label("p"), slow, region_.routines());
+  Block block(label("p"), slow, region_.region_);
   Emitter& emitter = block.emitter;
   const Term item = region_.read_slot(emitter, item_, {Kind::kInt})[0], entered = load(emitter, "i64", region_.entries_of_loop(for_iter_ + 1));
   // Whether it was done for this turn, or is to be tried.

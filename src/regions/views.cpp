@@ -25,7 +25,7 @@ Strided of_view(Block& block, const Written& view) {
 
 Strided of_object(Block& block, const Written& array) {
   const auto sizes = array.words.begin() + 2, strides = sizes + array.type.rank;
-  return {array.type, array.words[0], array.words[1], {sizes, strides}, known_strides(block, array.type, {strides, array.words.end()})};
+  return {.type = array.type, .base = array.words[0], .data = array.words[1], .sizes = {sizes, strides}, .strides = known_strides(block, array.type, {strides, array.words.end()}), .holder = array.holder};
 }
 
 Strided of_fresh(Block& block, const Written& array) {

@@ -50,15 +50,16 @@ class Arrivals;
 class RegionWriter {
  public:
   // unread: how many more words than one the variables have that are written before they are read. may_begin_again: where some need more, that is thrown.
-  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, const Names& names, const std::vector<Ref>& objects, std::vector<Type> items, UnreadWords unread,
+  RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, bool may_share, const Names& names, const std::vector<Ref>& objects, std::vector<Type> items, UnreadWords unread,
                bool may_begin_again)
-      : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), frame_(code, region_.names), items_(std::move(items)), unread_(std::move(unread)),
+      : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), may_share_(may_share), frame_(code, region_.names), items_(std::move(items)), unread_(std::move(unread)),
         may_begin_again_(may_begin_again) {
     region_.names = names.copy();
     for (const Ref& object : objects) region_.objects.push_back(Ref::borrow(object.get()));
   }
   Region write(const State& from);
-  std::vector<Routine>& routines() { return region_.routines; }
+  // As far as it is written.
+  Region& region() { return region_; }
 
  private:
   friend class RecordingWriter;
@@ -122,6 +123,9 @@ class RegionWriter {
   // The same, to be stored into.
   std::string written_variable(size_t slot, size_t word, const std::string& type, bool is_unread = false) { return *written_.insert(variable(slot, word, type, is_unread)).first; }
   std::vector<Term> read_slot(Emitter& emitter, size_t slot, const Type& type);
+  // Of an array in a variable that stays as it is; 0: there is none, or arrays may share memory.
+  int holder_of_slot(size_t slot, const Type& type) const;
+  int holder_of_source(int32_t source, const Type& type) const { return may_share_ || type.kind != Type::Kind::kArray ? 0 : -1 - source; }
   // The name of a word of what a source holds, which stays the same.
   static std::string source_word(int32_t source, size_t word) { return "%source" + std::to_string(source) + "." + std::to_string(word); }
   std::string sources_text() const;
@@ -160,6 +164,7 @@ class RegionWriter {
   const Recordings& recordings_;
   const Numerics numerics_;
   const Within within_;
+  const bool may_share_;
   Region region_;
   const Variables frame_;
   std::vector<Type> items_;  // of the region's objects, what iterators over them are
@@ -170,6 +175,7 @@ class RegionWriter {
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;
   std::map<std::tuple<State, bool, bool>, int> exits_;
+  std::set<size_t> rebound_;  // variables that get something else from the region's beginning on
   std::set<std::string> variables_;
   std::set<std::string> written_;  // those that the code stores into
   std::set<int> saves_, checks_;

@@ -53,7 +53,7 @@ Held<LoopRegion> Capture::lead_from(const State& state, const std::vector<Ref>& 
   const auto recordings = [&](int32_t instruction, int32_t depth) { return recordings_at(code_, instruction, depth); };
   try {
     const Stopwatch watch;
-    Region region = regions::make_region(*code, state, {}, objects, items, recordings, {settings_.exact, settings_.fastmath}, {state.instruction, state.instruction, true});
+    Region region = regions::make_region(*code, state, {}, objects, items, recordings, {settings_.exact, settings_.fastmath}, true, {state.instruction, state.instruction, true});
     if (region.entries.empty()) return {};
     const Held<LoopRegion> lead(new LoopRegion(std::move(region), *code));
     if (!lead->is_final()) lead->optimise();

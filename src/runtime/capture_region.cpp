@@ -81,9 +81,10 @@ void Capture::drop_regions() {
 Ended Capture::run_region(Run& run, Entries& entries, bool& ran) {
   if (!may_have_regions(run, entries)) return Ended::kRunning;
   if (making_ && making_->is_done) take_region();
-  // Only what has been recorded since it was made can make another one of it, or arrays of other strides.
-  const bool is_for_others = entries.region && entries.region->met_other_strides;
-  entries.has_other_strides |= is_for_others;
+  // Only what has been recorded since it was made can make another one of it, or arrays of other strides, or that share memory.
+  entries.has_other_strides |= entries.region && entries.region->met_other_strides;
+  entries.has_shared_memory |= entries.region && entries.region->met_shared_memory;
+  const bool is_for_others = entries.region && (entries.region->met_other_strides || entries.region->met_shared_memory);
   const bool may_be_another = is_for_others || counters_.recordings > (entries.region ? entries.region->recordings : 0);
   if (!making_ && may_be_another) {
     const bool is_hinted = entries.place.frames[0].code == code_ && loop_hints_.has(code_, entries.place.frames[0].next, counters_.recordings);
@@ -146,14 +147,14 @@ Capture::FoundRegion Capture::find_region(Run& run, const Entries& entries) cons
   State state = state_of(run.chain, at, names(), objects, items);
   if (entries.has_other_strides) std::transform(state.types.begin(), state.types.end(), state.types.begin(), regions::of_any_strides);
   std::optional<FoundRegion> before = std::exchange(run.found, std::nullopt);
-  if (before && before->place == entries.place && before->recordings == counters_.recordings && before->state == state && before->items == items) return *std::move(before);
-  const auto made = [&](regions::Within within) { return regions::make_region(decoded, state, names(), objects, items, recordings, {settings_.exact, settings_.fastmath}, within); };
+  if (before && before->may_share == entries.has_shared_memory && before->place == entries.place && before->recordings == counters_.recordings && before->state == state && before->items == items) return *std::move(before);
+  const auto made = [&](regions::Within within) { return regions::make_region(decoded, state, names(), objects, items, recordings, {settings_.exact, settings_.fastmath}, entries.has_shared_memory, within); };
   Region region = made({});
   if (region.lines() >= kManyLines) {
     Region inner = made({entries.loop_first, entries.loop_last});
     if (!inner.entries.empty()) region = std::move(inner);
   }
-  return {entries.place, counters_.recordings, std::move(state), std::move(items), std::move(region)};
+  return {entries.place, counters_.recordings, entries.has_shared_memory, std::move(state), std::move(items), std::move(region)};
 }
 
 bool Capture::hopes_for_region(Run& run, Entries& entries) {
@@ -165,7 +166,7 @@ bool Capture::hopes_for_region(Run& run, Entries& entries) {
   if (is_native && run.waited < kMostWaited) return run.waited++, true;
   if (!entries.region_trial.hope) {
     run.found = find_region(run, entries);
-    const auto& [place, recordings, state, items, region] = *run.found;
+    const auto& [place, recordings, may_share, state, items, region] = *run.found;
     entries.region_trial.hope = !region.entries.empty();
     if (!settings_.patience && *entries.region_trial.hope) native::will_compile(region.ir);
     if (region.entries.empty()) {

@@ -103,6 +103,7 @@ class Capture::TurnTimes {
 struct Capture::FoundRegion {
   Place place;
   uint64_t recordings = 0;
+  bool may_share = false;
   regions::State state = {};
   std::vector<regions::Type> items = {};
   regions::Region region = {};

@@ -50,6 +50,7 @@ struct Entries : Holdable {
   LoopTrial trial;
   Held<LoopRegion> region;  // of the loop around the place, which can be entered here
   RegionTrial region_trial;
+  bool has_shared_memory = false;  // its arrays don't always stand apart
   bool has_other_strides = false;  // of its arrays: not always do elements along the last axis stand one beside the other
   int32_t loop_first = -1, loop_last = -1;  // instructions of the innermost frame's innermost loop around the place; -1: none
   bool loop_is_inner = false;               // there is another around it, or in a caller

@@ -207,9 +207,43 @@ void LoopRegion::make_missing() {
   }
 }
 
+namespace {
+
+// From the first byte of its elements to behind the last one.
+struct Extent {
+  int64_t low, high;
+  bool meets(const Extent& other) const { return low < other.high && other.low < high; }
+};
+
+// words: as unbox() has them.
+Extent extent_of(const Type& type, const int64_t* words) {
+  Extent all{words[1], words[1] + graph::size_of(type.dtype)};
+  const int64_t *const sizes = words + 2, *const strides = sizes + type.rank;
+  for (int axis = 0; axis < type.rank; axis++) {
+    if (sizes[axis] == 0) return {};
+    const int64_t bytes = (sizes[axis] - 1) * strides[axis];
+    (bytes < 0 ? all.low : all.high) += bytes;
+  }
+  return all;
+}
+
+}  // namespace
+
+bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, const State& entry) const {
+  const auto extent = [&](int holder) {
+    const auto number = static_cast<size_t>(holder > 0 ? holder - 1 : -1 - holder);
+    return extent_of((holder > 0 ? entry.types : region_.sources)[number], (holder > 0 ? words : sources) + number * regions::kWordsOfSlot);
+  };
+  return std::any_of(region_.apart.begin(), region_.apart.end(), [&](const auto& pair) { return extent(pair.first).meets(extent(pair.second)); });
+}
+
 const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns_done) {
   int64_t* const sources = scope.take<int64_t>(region_.sources.size() * regions::kWordsOfSlot);
   if (!read_sources(objects, sources)) return nullptr;
+  if (shares_memory(words, sources, region_.entries[static_cast<size_t>(entry)])) {
+    met_shared_memory = true;
+    return nullptr;
+  }
   char* const memory = region_.routines.empty() ? nullptr : scope.take<char>(kMemory + regions::kRoomForParts);
   regions::Held& held = routines_.held;
   PyObject* const* const bound_before = held.bound;

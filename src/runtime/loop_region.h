@@ -64,6 +64,7 @@ class LoopRegion : public Holdable {
   int32_t instruction = 0;  // where the loop stood when it was made
   uint64_t recordings = 0;  // of the capture, when it was made
   uint64_t entered = 0, turns = 0;
+  bool met_shared_memory = false;  // it would have been entered, were it for arrays that share memory
   bool met_other_strides = false;  // it would have been entered, had its arrays been of any strides
   int64_t unseen = 1;  // turns until conditions are looked at: of the last run
 
@@ -75,6 +76,8 @@ class LoopRegion : public Holdable {
   // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
   using Words = std::vector<int64_t>;
   bool bind(const std::vector<PyObject*>& slots, const regions::State& entry);
+  // Whether arrays do that the code takes to stand apart. words: of the entry's slots.
+  bool shares_memory(const int64_t* words, const int64_t* sources, const regions::State& entry) const;
   bool read_sources(const guards::Objects& objects, int64_t* sources) const;
   bool leave(Chain& chain, const std::vector<PyObject*>& slots, const regions::State& from, const regions::Exit& exit, const Words& before,
              const Words& words, const std::vector<PyObject*>& bound) const;
