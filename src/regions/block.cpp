@@ -114,33 +114,54 @@ void Block::look_at_conditions() {
 }
 
 // even: the number of the load among those that vary evenly, which many turns may have done ahead.
-native::Value Block::load_from_memory(DType dtype, const Term& address, std::optional<size_t> even) {
+native::Value Block::load_from_memory(DType dtype, const Term& address, std::optional<size_t> even, int holder) {
   if (carries && even && carries->loads.count(*even)) return native::exact(dtype, emitter.let(carries->type, "load " + carries->type + ", ptr " + carries->from));
   const size_t index = even.value_or(loaded_types.size());
-  if (index >= loaded_types.size()) return native::load_element(emitter, dtype, address.ref, "");
+  if (index >= loaded_types.size()) return native::load_element(emitter, dtype, address.ref, scope_hint(holder));
   return native::exact(dtype, emitter.let(loaded_types[index], "load " + loaded_types[index] + ", ptr " + loaded + std::to_string(index)));
 }
 
-// Two arrays that share no memory: that is looked at where the loop is entered.
-bool Block::are_apart(int holder, int other) {
-  if (!holder || !other || holder == other) return false;
-  region_.apart.insert(std::minmax(holder, other));
-  return true;
+namespace {
+
+// Names of LLVM's metadata: of all scopes, and of a holder's.
+constexpr int kScopes = 10'000;
+enum Scope : int { kItself, kInside, kOutside };
+std::string name_of(int holder, Scope scope) { return "!" + std::to_string(kScopes + 1 + 3 * (holder > 0 ? 2 * holder : 1 - 2 * holder) + scope); }
+
+}  // namespace
+
+std::string scope_hint(int holder) { return holder ? ", !alias.scope " + name_of(holder, kInside) + ", !noalias " + name_of(holder, kOutside) : std::string(); }
+
+std::string scopes_text(const Region& region) {
+  std::set<int> holders = region.read;
+  holders.insert(region.stored.begin(), region.stored.end());
+  const std::string all = "!" + std::to_string(kScopes);
+  std::string text = all + " = distinct !{" + all + "}\n";
+  for (const int holder : holders) {
+    const std::string itself = name_of(holder, kItself);
+    std::string others;
+    for (const int other : holders) {
+      if (region.apart.count(std::minmax(holder, other))) others += (others.empty() ? "" : ", ") + name_of(other, kItself);
+    }
+    text += itself + " = distinct !{" + itself + ", " + all + "}\n" + name_of(holder, kInside) + " = !{" + itself + "}\n" + name_of(holder, kOutside) + " = !{" + others + "}\n";
+  }
+  return text;
 }
 
 native::Value Block::load(DType dtype, const Term& address, Varies varies, int holder) {
+  if (holder) region_.read.insert(holder);
   const std::optional<size_t> even = varies == Varies::kAnyhow ? std::nullopt : std::optional<size_t>(even_loads_++);
   if (puts_off_rows && !even) throw Unsupported("an element anywhere, in turns that change a row");
-  if ((peeks || puts_off_rows) && even) peeked.push_back({dtype, address});
+  if ((peeks || puts_off_rows) && even) peeked.push_back({dtype, address, holder});
   // Nothing but addresses is of interest.
   if (pass == Pass::kProbe) return native::is_complex(dtype) ? native::make(dtype, native::zero(emitter, native::component(dtype)), native::zero(emitter, native::component(dtype))) : native::exact(dtype, native::zero(emitter, dtype));
   if (stores_arrays()) throw Unsupported("an element behind a store into its array");
   const auto is_there = [&](const Store& store) { return store.address.ref == address.ref && store.value.dtype == dtype; };
   const auto known = std::find_if(stores.rbegin(), stores.rend(), is_there);
-  native::Value value = known == stores.rend() ? load_from_memory(dtype, address, even) : known->value;
+  native::Value value = known == stores.rend() ? load_from_memory(dtype, address, even, holder) : known->value;
   for (auto at = known.base(); at != stores.end(); ++at) {
     const Store& store = *at;
-    if (are_apart(holder, store.holder)) continue;
+    if (holder && store.holder && holder != store.holder) continue;
     const Term here = compare("eq", address, store.address);
     const bool is_same = store.value.dtype == dtype, is_complex = native::is_complex(dtype);
     if (!is_same || is_complex) {
@@ -177,6 +198,7 @@ void Block::compute_stores() {
 void Block::store(Store store, const std::string& memory, const Term& base) {
   // What a call has made may be gone before what was stored into it would be put back.
   if (held_.count(base.ref)) mark_done();
+  if (store.holder) region_.stored.insert(store.holder);
   compute_stores();
   if (is_own(memory)) return write_store(store);
   // What is stored there before isn't seen any more.
@@ -186,7 +208,7 @@ void Block::store(Store store, const std::string& memory, const Term& base) {
 
 void Block::write_store(const Store& store) {
   kept_counts.clear();
-  if (!store.to) return native::store_element(emitter, store.value, store.address.ref, "");
+  if (!store.to) return native::store_element(emitter, store.value, store.address.ref, scope_hint(store.holder));
   const Term none = emitter.integer("i64", 0), one = emitter.integer("i64", 1);
   const size_t rank = store.to->sizes.size();
   if (rank > 2) {

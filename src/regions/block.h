@@ -215,6 +215,7 @@ class Block {
   struct Element {
     DType dtype;
     Term address;
+    int holder;
   };
   std::vector<Element> peeked;
   // What rows get is computed behind all turns (row_turns.h): where it reads elements is of interest, and has to vary evenly, or not at all.
@@ -246,8 +247,7 @@ class Block {
   Term top_;          // of free memory, at the beginning
   Term held_before_;  // how many objects were held
 
-  bool are_apart(int holder, int other);
-  native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even);
+  native::Value load_from_memory(DType dtype, const Term& address, std::optional<size_t> even, int holder);
   void write_store(const Store& store);
   void keep_computed();
   Term has_room_for(const Strided& array, bool is_computed);
@@ -267,6 +267,10 @@ class Block {
   void pin();
   void change_halves(const std::vector<Term>& arrays);
 };
+
+// Of a load or store of elements of an array with this holder, and of all holders: what LLVM is told of those that share no memory.
+std::string scope_hint(int holder);
+std::string scopes_text(const Region& region);
 
 // Of the log, for so many bytes that stand one beside the other: one entry stands behind them.
 inline Term entries_of(const Term& bytes) { return native::binary("lshr", bytes + 31.0, bytes.emitter->integer("i64", 4)); }

@@ -466,7 +466,7 @@ void ManyTurns::load_for(int head, int number, size_t recording) {
   std::vector<std::string> types;
   for (const Block::Element& element : block.peeked) {
     if (native::is_complex(element.dtype) || types.size() == kMostLoadedAhead) break;
-    const Term value = native::load_element(block.emitter, element.dtype, element.address.ref, "").real;
+    const Term value = native::load_element(block.emitter, element.dtype, element.address.ref, scope_hint(element.holder)).real;
     const std::string variable = loaded(number, recording) + std::to_string(types.size());
     region_.variables_.insert(variable + " = alloca " + value.type);
     store(block.emitter, value, variable);

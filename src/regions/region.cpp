@@ -730,7 +730,7 @@ attributes #5 = { noinline nounwind willreturn memory(none) }
 !2 = !{i64 0, i64 -9223372036854775808}
 !3 = !{}
 !4 = !{!"function_entry_count", i64 1000}
-)" + hints_text_;
+)" + hints_text_ + scopes_text(region_);
 }
 
 // LLVM's flags: the operations may be put in another order, a product and a sum be rounded once, and zeros lose their signs.
@@ -772,8 +772,13 @@ Region RegionWriter::write(const State& from) {
   const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type, word.is_unread); };
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
-  for (const auto& [one, other] : region_.apart) {
-    for (const int holder : {one, other}) CHECK(holder < 0 || !region_.changed.count(static_cast<size_t>(holder) - 1));
+  for (const int stored : region_.stored) {
+    for (const std::set<int>& holders : {region_.stored, region_.read}) {
+      for (const int other : holders) {
+        CHECK(other < 0 || !region_.changed.count(static_cast<size_t>(other) - 1));
+        if (other != stored) region_.apart.insert(std::minmax(stored, other));
+      }
+    }
   }
   region_.ir = function();
   if (numerics_.fast) allow_any_order(region_.ir);

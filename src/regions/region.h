@@ -88,7 +88,8 @@ struct Region {
   int64_t turns_of_calls() const { return std::max<int64_t>(most_unseen() / kMostUnseenWithCalls, 1) - 1; }
   // Entries of the log that turns done one by one take from one checkpoint to the next.
   int64_t most_logged() const { return (most_unseen() + 1) * (logged + 1); }
-  std::set<std::pair<int, int>> apart;  // holders of arrays (Strided) that share no memory, or it isn't entered
+  std::set<int> read, stored;           // holders of arrays (Strided) whose elements it reads, and stores
+  std::set<std::pair<int, int>> apart;  // of these that share no memory, or it isn't entered: each that is stored, and any other one
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 
