@@ -7,7 +7,6 @@
 
 #include "backends/native/code/kernel_codegen.h"
 #include "backends/native/run/float_flags.h"
-#include "core/check.h"
 #include "cpython/frame.h"
 #include "regions/arrivals.h"
 #include "regions/first_turns.h"
@@ -183,23 +182,6 @@ std::vector<Term> RegionWriter::read_slot(Emitter& emitter, size_t slot, const T
 int RegionWriter::holder_of_slot(size_t slot, const Type& type) const {
   const bool stays = !may_share_ && type.kind == Kind::kArray && slot < frame_.own() && !rebound_.count(slot);
   return stays ? 1 + static_cast<int>(slot) : 0;
-}
-
-// Of what the instruction leads to.
-static std::set<size_t> variables_rebound(const std::vector<Instruction>& code, int32_t from) {
-  std::set<size_t> rebound;
-  std::set<int32_t> seen;
-  std::vector<int32_t> open = {from};
-  while (!open.empty()) {
-    const int32_t at = open.back();
-    open.pop_back();
-    if (at < 0 || at >= static_cast<int32_t>(code.size()) || !seen.insert(at).second) continue;
-    const Instruction& one = code[static_cast<size_t>(at)];
-    if (one.op == Op::STORE_FAST || one.op == Op::DELETE_FAST || one.op == Op::LOAD_FAST_AND_CLEAR) rebound.insert(static_cast<size_t>(one.arg));
-    open.push_back(one.target);
-    open.push_back(at + 1);
-  }
-  return rebound;
 }
 
 void RegionWriter::set_range(Emitter& emitter, size_t slot, const Term& next, const Term& left) {
@@ -750,11 +732,23 @@ void RegionWriter::forget_ahead() {
   }
 }
 
+void RegionWriter::find_apart() {
+  std::set<size_t> rebound;
+  for (const std::set<int>& holders : {region_.stored, region_.read}) {
+    for (const int holder : holders) {
+      if (holder > 0 && region_.changed.count(static_cast<size_t>(holder) - 1)) rebound.insert(static_cast<size_t>(holder) - 1);
+      for (const int stored : region_.stored) {
+        if (stored != holder) region_.apart.insert(std::minmax(stored, holder));
+      }
+    }
+  }
+  if (!rebound.empty()) throw ReboundArrays{std::move(rebound)};
+}
+
 Region RegionWriter::write(const State& from) {
   for (const Names::One& one : region_.names.all) {
     if (one.owner != Names::kDict) owners_[one.owner] = from.types[one.owner].object;
   }
-  rebound_ = variables_rebound(code_.instructions, from.instruction);
   block_of(from);
   write_blocks();
   for (size_t i = 0; i < one_by_one_.size(); i++) {
@@ -772,28 +766,24 @@ Region RegionWriter::write(const State& from) {
   const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type, word.is_unread); };
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
-  for (const int stored : region_.stored) {
-    for (const std::set<int>& holders : {region_.stored, region_.read}) {
-      for (const int other : holders) {
-        CHECK(other < 0 || !region_.changed.count(static_cast<size_t>(other) - 1));
-        if (other != stored) region_.apart.insert(std::minmax(stored, other));
-      }
-    }
-  }
+  find_apart();
   region_.ir = function();
   if (numerics_.fast) allow_any_order(region_.ir);
   return std::move(region_);
 }
 
 Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, bool may_share, Within within) {
-  // How many words the variables need that are written before they are read is known once they have been met.
+  // How many words the variables need that are written before they are read is known once they have been met, and which arrays stay in theirs.
   constexpr int kMostOften = 4;
   UnreadWords unread;
+  std::set<size_t> rebound;
   for (int often = 1;; often++) {
     try {
-      return RegionWriter(code, recordings, numerics, within, may_share, names, objects, items, unread, often < kMostOften).write(from);
+      return RegionWriter(code, recordings, numerics, within, may_share, names, objects, items, unread, rebound, often < kMostOften).write(from);
     } catch (WiderSlots& slots) {
       unread = std::move(slots.all);
+    } catch (const ReboundArrays& more) {
+      rebound.insert(more.slots.begin(), more.slots.end());
     }
   }
 }

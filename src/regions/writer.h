@@ -42,6 +42,10 @@ using UnreadWords = std::map<size_t, int8_t>;
 struct WiderSlots {
   UnreadWords all;
 };
+// Variables that get something else, whose arrays were taken to stay.
+struct ReboundArrays {
+  std::set<size_t> slots;
+};
 
 class Turns;
 class TurnsAhead;
@@ -50,10 +54,11 @@ class Arrivals;
 class RegionWriter {
  public:
   // unread: how many more words than one the variables have that are written before they are read. may_begin_again: where some need more, that is thrown.
+  // rebound: variables that get something else; where there are more, that is thrown.
   RegionWriter(const bytecode::Code& code, const Recordings& recordings, Numerics numerics, Within within, bool may_share, const Names& names, const std::vector<Ref>& objects, std::vector<Type> items, UnreadWords unread,
-               bool may_begin_again)
+               std::set<size_t> rebound, bool may_begin_again)
       : code_(code), liveness_(code), recordings_(recordings), numerics_(numerics), within_(within), may_share_(may_share), frame_(code, region_.names), items_(std::move(items)), unread_(std::move(unread)),
-        may_begin_again_(may_begin_again) {
+        rebound_(std::move(rebound)), may_begin_again_(may_begin_again) {
     region_.names = names.copy();
     for (const Ref& object : objects) region_.objects.push_back(Ref::borrow(object.get()));
   }
@@ -148,6 +153,7 @@ class RegionWriter {
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
+  void find_apart();
   std::string function();
   // Labels: what a checkpoint saves; where a turn ends after which conditions, signals and other threads are looked at.
   std::string save_of(int number) { return saves_.insert(number), "save" + std::to_string(number); }
@@ -169,13 +175,13 @@ class RegionWriter {
   const Variables frame_;
   std::vector<Type> items_;  // of the region's objects, what iterators over them are
   const UnreadWords unread_;
+  const std::set<size_t> rebound_;
   const bool may_begin_again_;
   std::map<size_t, int32_t> owners_;  // numbers of the objects whose attributes are slots, by the variable that holds them
   std::vector<std::pair<const recorder::Recording*, int>> merged_;  // recordings whose guards are the region's, and their blocks
   std::deque<BlockOf> blocks_;
   std::map<State, int> numbers_;
   std::map<std::tuple<State, bool, bool>, int> exits_;
-  std::set<size_t> rebound_;  // variables that get something else from the region's beginning on
   std::set<std::string> variables_;
   std::set<std::string> written_;  // those that the code stores into
   std::set<int> saves_, checks_;
