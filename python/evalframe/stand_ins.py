@@ -140,7 +140,7 @@ def tuple_of(iterable: Iterable[Any], /) -> tuple[Any, ...]:
 def sized_list(iterable: Any, /) -> list[Any]:
     # What __len__ says is nothing but a hint.
     iterator = iter(iterable)
-    result = []
+    result: list[Any] = []
     try:
         len(iterable)
     except TypeError:
@@ -153,7 +153,7 @@ def sized_list(iterable: Any, /) -> list[Any]:
 
 def sized_tuple(iterable: Any, /) -> tuple[Any, ...]:
     iterator = iter(iterable)
-    result = []
+    result: list[Any] = []
     try:
         len(iterable)
     except TypeError:
