@@ -5,13 +5,19 @@ PYTEST_DONT_REWRITE: the functions' assertions are to be the language's own.
 
 import pytest
 import torch
-from torch.distributions import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Normal, kl_divergence
+from torch.distributions import Bernoulli, Beta, Categorical, Dirichlet, Distribution, Gamma, Normal, kl_divergence
 
 import evalframe.torch
 
 pytestmark = pytest.mark.torch
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def _distributions_that_check(monkeypatch):
+    """torch.compile has them check nothing, for the rest of the process."""
+    monkeypatch.setattr(Distribution, "_validate_args", True)
 
 
 def asserted(x):
