@@ -141,7 +141,8 @@ std::string scopes_text(const Region& region) {
     const std::string itself = name_of(holder, kItself);
     std::string others;
     for (const int other : holders) {
-      if (region.apart.count(std::minmax(holder, other))) others += (others.empty() ? "" : ", ") + name_of(other, kItself);
+      const bool are_apart = other != holder && (region.stored.count(holder) || region.stored.count(other));
+      if (are_apart) others += (others.empty() ? "" : ", ") + name_of(other, kItself);
     }
     text += itself + " = distinct !{" + itself + ", " + all + "}\n" + name_of(holder, kInside) + " = !{" + itself + "}\n" + name_of(holder, kOutside) + " = !{" + others + "}\n";
   }

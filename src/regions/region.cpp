@@ -732,14 +732,11 @@ void RegionWriter::forget_ahead() {
   }
 }
 
-void RegionWriter::find_apart() {
+void RegionWriter::check_holders() const {
   std::set<size_t> rebound;
-  for (const std::set<int>& holders : {region_.stored, region_.read}) {
-    for (const int holder : holders) {
+  for (const std::set<int>* const holders : {&region_.stored, &region_.read}) {
+    for (const int holder : *holders) {
       if (holder > 0 && region_.changed.count(static_cast<size_t>(holder) - 1)) rebound.insert(static_cast<size_t>(holder) - 1);
-      for (const int stored : region_.stored) {
-        if (stored != holder) region_.apart.insert(std::minmax(stored, holder));
-      }
     }
   }
   if (!rebound.empty()) throw ReboundArrays{std::move(rebound)};
@@ -766,7 +763,7 @@ Region RegionWriter::write(const State& from) {
   const auto declare = [&](const Word& word) { variable(word.slot, word.word, word.type, word.is_unread); };
   for (const State& state : region_.entries) for_each_word(state, declare);
   for (const Exit& exit : region_.exits) for_each_word(exit.state, declare);
-  find_apart();
+  check_holders();
   region_.ir = function();
   if (numerics_.fast) allow_any_order(region_.ir);
   return std::move(region_);

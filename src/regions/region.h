@@ -88,8 +88,8 @@ struct Region {
   int64_t turns_of_calls() const { return std::max<int64_t>(most_unseen() / kMostUnseenWithCalls, 1) - 1; }
   // Entries of the log that turns done one by one take from one checkpoint to the next.
   int64_t most_logged() const { return (most_unseen() + 1) * (logged + 1); }
-  std::set<int> read, stored;           // holders of arrays (Strided) whose elements it reads, and stores
-  std::set<std::pair<int, int>> apart;  // of these that share no memory, or it isn't entered: each that is stored, and any other one
+  // Holders of arrays (Strided) whose elements it reads, and stores: it isn't to be entered where one that is stored shares memory with another one.
+  std::set<int> read, stored;
   std::set<size_t> changed;       // slots that the code writes: what any other holds isn't lost
   std::vector<Obstacle> obstacles;
 
@@ -134,7 +134,7 @@ struct Numerics {
   bool exact = false, fast = false;
 };
 
-// may_share: arrays may share memory, else those in variables that stay as they are, and in sources, don't (Region::apart). names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. items: of the objects, as type_of_items() has it. Nothing is changed. The result has no
+// may_share: arrays may share memory, else those in variables that stay as they are, and in sources, don't (Region::stored). names: that states have slots for. objects: in slots of the state, by their numbers; null where it may be another one at each entry. items: of the objects, as type_of_items() has it. Nothing is changed. The result has no
 // entries, and obstacles, where no loop is reached from the state; or, where it is to lead, where nothing native does.
 Region make_region(const bytecode::Code& code, const State& from, const Names& names, const std::vector<Ref>& objects, const std::vector<Type>& items, const Recordings& recordings, Numerics numerics, bool may_share, Within within = {});
 

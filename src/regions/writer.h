@@ -153,7 +153,8 @@ class RegionWriter {
   void step(Block& block, int number, const Slots& slots, const Written& iterator, int32_t instruction);
   void merge_again();
   bool loops() const;
-  void find_apart();
+  // Whether variables keep the arrays that they were taken to keep: throws ReboundArrays.
+  void check_holders() const;
   std::string function();
   // Labels: what a checkpoint saves; where a turn ends after which conditions, signals and other threads are looked at.
   std::string save_of(int number) { return saves_.insert(number), "save" + std::to_string(number); }

@@ -207,16 +207,8 @@ void LoopRegion::make_missing() {
   }
 }
 
-namespace {
-
-// From the first byte of its elements to behind the last one.
-struct Extent {
-  int64_t low, high;
-  bool meets(const Extent& other) const { return low < other.high && other.low < high; }
-};
-
 // words: as unbox() has them.
-Extent extent_of(const Type& type, const int64_t* words) {
+LoopRegion::Extent LoopRegion::extent_of(const Type& type, const int64_t* words) {
   Extent all{words[1], words[1] + graph::size_of(type.dtype)};
   const int64_t *const sizes = words + 2, *const strides = sizes + type.rank;
   for (int axis = 0; axis < type.rank; axis++) {
@@ -227,20 +219,25 @@ Extent extent_of(const Type& type, const int64_t* words) {
   return all;
 }
 
-}  // namespace
-
-bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, const State& entry) const {
+bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, const State& entry, Extent* stored) const {
   const auto extent = [&](int holder) {
     const auto number = static_cast<size_t>(holder > 0 ? holder - 1 : -1 - holder);
     return extent_of((holder > 0 ? entry.types : region_.sources)[number], (holder > 0 ? words : sources) + number * regions::kWordsOfSlot);
   };
-  return std::any_of(region_.apart.begin(), region_.apart.end(), [&](const auto& pair) { return extent(pair.first).meets(extent(pair.second)); });
+  Extent* end = stored;
+  const auto meets_stored = [&](const Extent& one) { return std::any_of(stored, end, [&](const Extent& other) { return one.meets(other); }); };
+  for (const int holder : region_.stored) {
+    const Extent one = extent(holder);
+    if (meets_stored(one)) return true;
+    *end++ = one;
+  }
+  return std::any_of(region_.read.begin(), region_.read.end(), [&](int holder) { return !region_.stored.count(holder) && meets_stored(extent(holder)); });
 }
 
 const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns_done) {
   int64_t* const sources = scope.take<int64_t>(region_.sources.size() * regions::kWordsOfSlot);
   if (!read_sources(objects, sources)) return nullptr;
-  if (shares_memory(words, sources, region_.entries[static_cast<size_t>(entry)])) {
+  if (!region_.stored.empty() && shares_memory(words, sources, region_.entries[static_cast<size_t>(entry)], scope.take<Extent>(region_.stored.size()))) {
     met_shared_memory = true;
     return nullptr;
   }
