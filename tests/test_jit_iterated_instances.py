@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,36 @@ class Walking:
         if self.at > 3:
             raise StopIteration
         return self.at
+
+
+class Leading:
+    """Leads to an iterator of the program's that is asked for one of its own by nobody but a loop."""
+
+    def __iter__(self):
+        LOG.append("lead")
+        return Walking()
+
+
+class OnlySteps:
+    def __init__(self):
+        self.at = 0
+
+    def __next__(self):
+        self.at += 1
+        if self.at > 3:
+            raise StopIteration
+        return self.at
+
+
+class LeadingToSteps:
+    """Nobody can loop over what it gives."""
+
+    def __len__(self):
+        LOG.append("len")
+        return 1
+
+    def __iter__(self):
+        return OnlySteps()
 
 
 class Generated:
@@ -305,6 +336,21 @@ class Says(type):
 
 class Said(metaclass=Says):
     pass
+
+
+@case
+def iterators_of_the_program_are_asked_once(x: Any, y: Any) -> Any:
+    LOG.clear()
+    found: list[Any] = [list(map(abs, Leading())), list(zip(Leading(), Leading())), list(enumerate(Leading())), list(filter(None, Leading()))]
+    found += [list(itertools.islice(Leading(), 2)), list(itertools.accumulate(Leading())), list(Leading()), tuple(Leading())]
+    return x * y, found, LOG[:]
+
+
+@case
+def iterators_that_give_none_of_their_own(x: Any, y: Any) -> Any:
+    LOG.clear()
+    one = LeadingToSteps()
+    return x * y, [list(map(abs, one)), list(zip(one, one)), list(enumerate(one)), list(one), tuple(one)], LOG[:]
 
 
 @in_one_graph

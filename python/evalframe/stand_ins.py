@@ -39,6 +39,7 @@ _keep = _core.keep
 _Key: Any = type(functools.cmp_to_key(max))
 _new_tuple = tuple.__new__
 _close_with = _core.close_with
+_asked = _core.asked
 _keys_like = _core.keys_like
 _item_at = _core.item_at
 _store_at = _core.store_at
@@ -138,30 +139,24 @@ def tuple_of(iterable: Iterable[Any], /) -> tuple[Any, ...]:
 
 
 def sized_list(iterable: Any, /) -> list[Any]:
-    # What __len__ says is nothing but a hint.
     iterator = iter(iterable)
-    result: list[Any] = []
-    try:
+    try:  # noqa: SIM105
         len(iterable)
     except TypeError:
-        result = []
-    for item in iterator:
+        pass  # what it says is nothing but a hint
+    result: list[Any] = []
+    # Not by `for`, which would ask the iterator for one of its own.
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return result
         result.append(item)
         del item
-    return result
 
 
 def sized_tuple(iterable: Any, /) -> tuple[Any, ...]:
-    iterator = iter(iterable)
-    result: list[Any] = []
-    try:
-        len(iterable)
-    except TypeError:
-        result = []
-    for item in iterator:
-        result.append(item)
-        del item
-    return tuple(result)
+    return tuple(sized_list(iterable))
 
 
 def new_tuple(cls: Any, iterable: Iterable[Any], /) -> Any:
@@ -883,13 +878,16 @@ _CALLS: list[Callable[..., Any]] = [
 
 # ... that would ask some of their arguments for iterators: nobody else has these.
 _OVER_ITERATORS: list[Callable[..., Any]] = [
-    lambda call, asks, a: call(iter(a) if asks[0] else a),
-    lambda call, asks, a, b: call(iter(a) if asks[0] else a, iter(b) if asks[1] else b),
+    lambda call, asks, a: call(_asked(iter(a)) if asks[0] else a),
+    lambda call, asks, a, b: call(_asked(iter(a)) if asks[0] else a, _asked(iter(b)) if asks[1] else b),
     lambda call, asks, a, b, c: call(
-        iter(a) if asks[0] else a, iter(b) if asks[1] else b, iter(c) if asks[2] else c
+        _asked(iter(a)) if asks[0] else a, _asked(iter(b)) if asks[1] else b, _asked(iter(c)) if asks[2] else c
     ),
     lambda call, asks, a, b, c, d: call(
-        iter(a) if asks[0] else a, iter(b) if asks[1] else b, iter(c) if asks[2] else c, iter(d) if asks[3] else d
+        _asked(iter(a)) if asks[0] else a,
+        _asked(iter(b)) if asks[1] else b,
+        _asked(iter(c)) if asks[2] else c,
+        _asked(iter(d)) if asks[3] else d,
     ),
 ]
 

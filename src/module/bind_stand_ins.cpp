@@ -48,6 +48,7 @@ void bind_stand_ins(nb::module_& module) {
   module.attr("matches") = nb::borrow(recorder::matches_of_pattern());
   module.attr("group") = nb::borrow(recorder::group_of_lazies());
   module.attr("progress") = nb::borrow(recorder::progress_of_lazies());
+  module.attr("asked") = nb::borrow(recorder::asked_iterator());
   module.attr("close_with") = nb::borrow(recorder::close_with());
   module.attr("step_of_sort") = nb::borrow(recorder::step_of_sort());
   for (int i = 0; i < static_cast<int>(recorder::CacheStep::kCount); i++) {

@@ -99,6 +99,31 @@ PyObject* next_comparison(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   return places ? PyTuple_Pack(1, places.get()) : nullptr;
 }
 
+// What C's map(), zip() and the like are given of an iterator that a class of the program's makes: asked for an iterator it gives that one, which isn't asked.
+struct Asked {
+  PyObject_HEAD
+  PyObject* iterator;
+};
+
+PyObject* give_iterator(PyObject* asked) { return Py_NewRef(reinterpret_cast<Asked*>(asked)->iterator); }
+
+void drop_iterator(PyObject* asked) {
+  PyTypeObject* const type = Py_TYPE(asked);
+  Py_DECREF(reinterpret_cast<Asked*>(asked)->iterator);
+  type->tp_free(asked);
+  Py_DECREF(type);
+}
+
+PyObject* as_asked(PyObject*, PyObject* iterator) {
+  if (Py_TYPE(iterator)->tp_iter == PyObject_SelfIter) return Py_NewRef(iterator);
+  static PyType_Slot slots[] = {{Py_tp_iter, reinterpret_cast<void*>(give_iterator)}, {Py_tp_dealloc, reinterpret_cast<void*>(drop_iterator)}, {0, nullptr}};
+  static PyType_Spec spec{"evalframe.asked", sizeof(Asked), 0, Py_TPFLAGS_DEFAULT, slots};
+  static PyObject* const type = PyType_FromSpec(&spec);
+  Asked* const asked = type ? PyObject_New(Asked, reinterpret_cast<PyTypeObject*>(type)) : nullptr;
+  if (asked) asked->iterator = Py_NewRef(iterator);
+  return reinterpret_cast<PyObject*>(asked);
+}
+
 PyObject* close_generator(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const bool fits = count == 2 && (PyGen_CheckExact(arguments[0]) || PyCoro_CheckExact(arguments[0])) && PyExceptionInstance_Check(arguments[1]);
   if (!fits) return PyErr_Format(PyExc_TypeError, "a generator and an exception are wanted");
@@ -108,6 +133,8 @@ PyObject* close_generator(PyObject*, PyObject* const* arguments, Py_ssize_t coun
 }  // namespace
 
 PyObject* close_with() { return c_function<close_generator>("close_with"); }
+
+PyObject* asked_iterator() { return c_function<as_asked>("asked", "The iterator, or what gives it without asking it for one of its own."); }
 
 PyObject* step_of_sort() {
   return c_function<next_comparison>("step_of_sort");

@@ -30,6 +30,8 @@ PyObject* places_in_order();
 PyObject* matches_of_pattern();
 // Closes a generator with what closing the one that it waited for has raised.
 PyObject* close_with();
+// An iterator that has been asked for, for functions of C's that ask what they are given for one: it isn't asked again.
+PyObject* asked_iterator();
 // What such an iterator as takewhile has come to (rules/lazies.cpp): asked for, or told behind the iterator.
 PyObject* progress_of_lazies();
 PyObject* group_of_lazies();

@@ -317,6 +317,12 @@ std::optional<Plan> making_chain(const Site& site, const Activation::CallSite& c
   return source ? made_lazily(site.recorder, *row, {source}) : std::nullopt;
 }
 
+// An iterator of C's, which gives itself.
+bool is_asked_once(Recorder& recorder, const Operated& iterator) {
+  const bool generator = recorder.value(iterator.label).kind == Value::Kind::kGenerator && PyGen_CheckExact(iterator.object);
+  return generator || is_lazy(recorder, iterator.label) || recorder.is_iterator(iterator.label);
+}
+
 // iter(...) of what is an iterator, or is asked for items by number, or of a function and what ends it.
 std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSite& call) {
   const uint32_t label = site.recorder.label(call.first);
@@ -326,9 +332,14 @@ std::optional<Plan> iter_of_iterator(const Site& site, const Activation::CallSit
   }
   const uint32_t by_number = call.count == 1 && !call.keyword_names ? iterator_by_number(site.recorder, {label, site.frame.slot(call.first)}) : 0;
   if (by_number) return plan_value(by_number);
-  const bool generator = site.recorder.value(label).kind == Value::Kind::kGenerator && PyGen_CheckExact(site.frame.slot(call.first));
-  const bool fits = call.count == 1 && !call.keyword_names && (generator || is_lazy(site.recorder, label) || site.recorder.is_iterator(label));
+  const bool fits = call.count == 1 && !call.keyword_names && is_asked_once(site.recorder, {label, site.frame.slot(call.first)});
   return fits ? std::optional<Plan>(plan_value(label)) : std::nullopt;
+}
+
+// asked(...), see stand_ins.h: of what is asked once for all, the iterator itself.
+Plan asked_call(const Site& site, const Activation::CallSite& call) {
+  const Operated iterator{site.recorder.label(call.first), site.frame.slot(call.first)};
+  return is_asked_once(site.recorder, iterator) ? plan_value(iterator.label) : plan_break(Break::kUnknownCall, "asked");
 }
 
 // The step's stand-in, and which of the parts it is given behind the iterator itself.
@@ -451,6 +462,7 @@ bool is_lazy(const Recorder& recorder, uint32_t label) { return parts_of_lazy(re
 
 std::optional<Plan> lazy_call(const Site& site, const Activation::CallSite& call, PyObject* callable) {
   if (callable == progress_of_lazies() && call.count > 0) return progress_call(site.recorder, site, call);
+  if (callable == asked_iterator() && call.count > 0) return asked_call(site, call);
   if (callable == group_of_lazies() && call.count > 0) return group_call(site.recorder, call);
   if (callable == builtin<"next">().get() && call.count > 0) return next_of_lazy(site, call);
   if (callable == builtin<"iter">().get() && call.count > 0) return iter_of_iterator(site, call);
