@@ -48,7 +48,7 @@ struct Written {
   bool is_tuple = false;         // of `items`: an index or a shape, which isn't kept
   std::vector<Written> items;
   Varies varies = Varies::kAnyhow;  // evenly: more by the same in each turn; of an array: whether it is the same
-  int holder = 0;  // of an array that is an object: see Strided
+  int holder = 0;  // of an array: see Strided
 };
 
 // What is to be kept of a value: the words of its type.

@@ -440,13 +440,12 @@ class MoveSpaceRoutine final : public LoadedRoutine {
 
   // Whether the memory between the first and the last bytes of the two does.
   bool overlap(char* const* data) const {
-    const auto extent = [&](char* begin, int64_t Axis::*step) {
-      char* end = begin + size_;
-      for (const Axis& axis : axes_) (axis.*step < 0 ? begin : end) += (axis.size - 1) * (axis.*step);
-      return std::pair(begin, end);
+    const auto extent = [&](const char* begin, int64_t Axis::*step) {
+      Extent all(begin, size_);
+      for (const Axis& axis : axes_) all = all.along(axis.size, axis.*step);
+      return all;
     };
-    const auto one = extent(data[0], &Axis::from), other = extent(data[1], &Axis::to);
-    return one.second > other.first && other.second > one.first;
+    return extent(data[0], &Axis::from).meets(extent(data[1], &Axis::to));
   }
 
   // Along the target's memory, upwards.

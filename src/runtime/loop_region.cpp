@@ -1,6 +1,7 @@
 #include "runtime/loop_region.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -9,12 +10,14 @@
 #include "cpython/codec.h"
 #include "frontends/numpy/calls.h"
 #include "frontends/numpy/error_state.h"
+#include "regions/rows.h"
 #include "runtime/measure.h"
 #include "runtime/pending_exception.h"
 
 namespace evalframe::runtime {
 
-using regions::Region, regions::State, regions::Type;
+using native::Arena;
+using regions::Extent, regions::Region, regions::State, regions::Type;
 using Kind = Type::Kind;
 
 int64_t LoopRegion::most_turns = INT64_MAX;
@@ -207,23 +210,23 @@ void LoopRegion::make_missing() {
   }
 }
 
-// words: as unbox() has them.
-LoopRegion::Extent LoopRegion::extent_of(const Type& type, const int64_t* words) {
-  Extent all{words[1], words[1] + graph::size_of(type.dtype)};
+// Of the elements of an array, with words as unbox() has them: nothing where it has none.
+static Extent extent_of(const Type& type, const int64_t* words) {
+  Extent all(std::bit_cast<const char*>(words[1]), graph::size_of(type.dtype));
   const int64_t *const sizes = words + 2, *const strides = sizes + type.rank;
   for (int axis = 0; axis < type.rank; axis++) {
-    if (sizes[axis] == 0) return {};
-    const int64_t bytes = (sizes[axis] - 1) * strides[axis];
-    (bytes < 0 ? all.low : all.high) += bytes;
+    if (sizes[axis] == 0) return {nullptr, 0};
+    all = all.along(sizes[axis], strides[axis]);
   }
   return all;
 }
 
-bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, const State& entry, Extent* stored) const {
+bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, const State& entry, Arena::Scope& scope) const {
   const auto extent = [&](int holder) {
     const auto number = static_cast<size_t>(holder > 0 ? holder - 1 : -1 - holder);
     return extent_of((holder > 0 ? entry.types : region_.sources)[number], (holder > 0 ? words : sources) + number * regions::kWordsOfSlot);
   };
+  auto* const stored = scope.take<Extent>(region_.stored.size());
   Extent* end = stored;
   const auto meets_stored = [&](const Extent& one) { return std::any_of(stored, end, [&](const Extent& other) { return one.meets(other); }); };
   for (const int holder : region_.stored) {
@@ -237,7 +240,7 @@ bool LoopRegion::shares_memory(const int64_t* words, const int64_t* sources, con
 const regions::Exit* LoopRegion::execute(PyThreadState* thread, native::Arena::Scope& scope, int64_t* words, const guards::Objects& objects, PyObject* const* bound, int entry, int64_t& turns_done) {
   int64_t* const sources = scope.take<int64_t>(region_.sources.size() * regions::kWordsOfSlot);
   if (!read_sources(objects, sources)) return nullptr;
-  if (!region_.stored.empty() && shares_memory(words, sources, region_.entries[static_cast<size_t>(entry)], scope.take<Extent>(region_.stored.size()))) {
+  if (!region_.stored.empty() && shares_memory(words, sources, region_.entries[static_cast<size_t>(entry)], scope)) {
     met_shared_memory = true;
     return nullptr;
   }

@@ -76,14 +76,8 @@ class LoopRegion : public Holdable {
   // What a run begins with. It is left by values: dropping an object can run any code, this loop's, too.
   using Words = std::vector<int64_t>;
   bool bind(const std::vector<PyObject*>& slots, const regions::State& entry);
-  // From the first byte of an array's elements to behind the last one.
-  struct Extent {
-    int64_t low = 0, high = 0;
-    bool meets(const Extent& other) const { return low < other.high && other.low < high; }
-  };
-  static Extent extent_of(const regions::Type& type, const int64_t* words);
-  // Whether arrays do that the code takes to stand apart. words: of the entry's slots; stored: room for those into which it stores.
-  bool shares_memory(const int64_t* words, const int64_t* sources, const regions::State& entry, Extent* stored) const;
+  // Whether arrays do that the code takes to stand apart. words: of the entry's slots.
+  bool shares_memory(const int64_t* words, const int64_t* sources, const regions::State& entry, native::Arena::Scope& scope) const;
   bool read_sources(const guards::Objects& objects, int64_t* sources) const;
   bool leave(Chain& chain, const std::vector<PyObject*>& slots, const regions::State& from, const regions::Exit& exit, const Words& before,
              const Words& words, const std::vector<PyObject*>& bound) const;
