@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import random
 import sys
 import types
 from collections.abc import Callable
@@ -383,3 +384,82 @@ def test_a_collection_between_calls_may_change_everything() -> None:
     finally:
         gc.set_threshold(*threshold)
     assert gc.isenabled()
+
+
+class Bare:
+    """Its instances have no dict until somebody asks for it."""
+
+    value: Any
+
+
+def in_list() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held: list[Any] = [None]
+    return lambda: held[0], lambda value: held.__setitem__(0, value)
+
+
+def in_cell() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held = None
+
+    def put(value: Any) -> None:
+        nonlocal held
+        held = value
+
+    return lambda: held, put
+
+
+def in_slot() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held = Slotted(None)
+    return lambda: held.inner, lambda value: setattr(held, "inner", value)
+
+
+def in_itself() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held = Bare()
+    return lambda: held.value, lambda value: setattr(held, "value", value)
+
+
+def in_tuple_of_list() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held: list[Any] = [None]
+    return lambda: held[0][1], lambda value: held.__setitem__(0, (held, value))
+
+
+def in_numbers_of_itself() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held = Bare()
+    return lambda: held.value[1], lambda value: setattr(held, "value", (1, value))
+
+
+def in_object_of_list() -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    held: list[Any] = [None]
+
+    def put(value: Any) -> None:
+        held[0] = Bare()
+        held[0].value = (held, Slotted(value))
+
+    return lambda: held[0].value[1].inner, put
+
+
+PLACES = [in_list, in_cell, in_slot, in_itself, in_tuple_of_list, in_numbers_of_itself, in_object_of_list]
+
+
+@pytest.mark.parametrize("made", [float, lambda number: f"text {number}", lambda number: (float(number), "text"), lambda number: float(number) if number % 2 else complex(number)])
+@pytest.mark.parametrize("place", PLACES)
+def test_another_object_at_the_address_of_one_that_is_gone(place: Callable[[], Any], made: Callable[[int], Any]) -> None:
+    held, put = place()
+    wanted = [made(number) for number in range(4)]
+
+    def which(x: Any) -> Any:
+        value = held()
+        for number in range(4):
+            if value == wanted[number]:
+                return x + number
+        return x
+
+    captured = evalframe.jit(which, fullgraph=True, dynamic=False)
+    x, numbers = np.arange(3.0), random.Random(0)
+    for _ in range(300):
+        others = [made(number + 10) for number in range(numbers.randrange(4))]
+        number = numbers.randrange(4)
+        for _ in range(numbers.randrange(1, 3)):
+            put(None)
+            put(made(number))
+            del others[: numbers.randrange(3)]
+            np.testing.assert_array_equal(captured(x), x + number)

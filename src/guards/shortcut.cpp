@@ -94,8 +94,10 @@ class Shortcut::Maker {
   struct State {
     bool is_asked = false;   // what it has is asked for
     bool is_stable = false;  // the very object, if the marks so far hold
+    bool by_pointer = false;  // ... or another one of its class at its place, as nobody holds it
     bool is_known = false;   // ... or one in its place
     bool tells_contents = false, tells_attributes = false, has_no_dict = false;
+    bool has_values = false;  // its attributes are told by pointers
     bool has_class = false;  // that it had
     bool is_held = false;    // by the guards
     Depth object = {}, contents = {};  // of its own memory; of what is in the dict or has been found in its attributes
@@ -134,16 +136,30 @@ class Shortcut::Maker {
   bool begin(const Step& step, int32_t number) {
     State& state = states_[step.source];
     PyObject* const object = items_[step.source];
-    if ((state.is_stable = is_stable(step, object))) state.object = depth_of(step);
-    else state.is_stable = tell_field(step, object);
+    if ((state.is_stable = is_stable(step, object))) {
+      state.object = depth_of(step);
+      state.by_pointer = step.reach == Reach::kAttribute && states_[step.parent].has_values;
+    } else {
+      state.is_stable = state.by_pointer = tell_field(step, object);
+    }
+    if (state.by_pointer) tell_place(step.source, object);
     state.is_known = state.is_stable;
     if (state.is_stable) kept_[step.source] = object;
     else mark({.what = What::kRead, .source = step.source, .step = number});
     if (!state.is_asked || restless_[step.source]) return state.is_stable;
     if (PyDict_Check(object)) tell_contents(step.source, object);
+    if (PyTuple_Check(object) && state.by_pointer) tell_size(step.source, object);
     if (PyList_CheckExact(object)) tell_elements(step.source, object);
     else if (!PyDict_CheckExact(object) && !PyODict_CheckExact(object)) tell_attributes(step.source, object);
     return state.is_stable;
+  }
+
+  // Of what stands where a pointer leads.
+  void tell_place(int32_t source, PyObject* object) {
+    State& state = states_[source];
+    state.by_pointer = !state.is_held && (PyTuple_CheckExact(object) || !is_constant(object));
+    if (state.by_pointer) state.object = behind(tell(source, class_of(object), value(state.object)));
+    else if (!state.is_held) made_.constants.push_back(Ref::borrow(object));
   }
 
   void mark(Mark mark) {
@@ -184,7 +200,10 @@ class Shortcut::Maker {
   std::optional<Word> pointer_of(const Step& step, PyObject* holder) const {
     if (step.reach == Reach::kCell) return field(holder, offsetof(PyCellObject, ob_ref));
     if (step.reach == Reach::kReferent) return field(holder, offsetof(PyWeakReference, wr_object));
-    if (step.reach == Reach::kItem && PyList_CheckExact(holder) && states_[step.parent].tells_contents) return word_at(&PyList_GET_ITEM(holder, step.index));
+    if (step.reach == Reach::kItem && states_[step.parent].tells_contents) {
+      if (PyList_CheckExact(holder)) return word_at(&PyList_GET_ITEM(holder, step.index));
+      if (PyTuple_Check(holder)) return word_at(&PyTuple_GET_ITEM(holder, step.index));
+    }
     const Py_ssize_t offset = step.reach == Reach::kAttribute ? offset_of_field(step, holder) : -1;
     return offset < 0 ? std::nullopt : std::optional(field(holder, offset));
   }
@@ -251,12 +270,21 @@ class Shortcut::Maker {
     state.contents = behind(std::max(depth, tell(source, cpython::word_of_version(dict), depth)));
   }
 
-  // Of the very list how many there are, and where they stand.
+  // Of the very list or tuple how many there are.
+  int32_t tell_size(int32_t source, PyObject* container) {
+    State& state = states_[source];
+    state.tells_contents = true;
+    const int32_t size = tell(source, field(container, offsetof(PyVarObject, ob_size)), value(state.object));
+    state.contents = behind(size);
+    return size;
+  }
+
+  // ... and of the list where they stand.
   void tell_elements(int32_t source, PyObject* list) {
     State& state = states_[source];
-    if (!(state.tells_contents = state.is_stable)) return;
-    const int32_t depth = value(state.object), size = tell(source, field(list, offsetof(PyVarObject, ob_size)), depth);
-    state.contents = behind(std::max(size, tell(source, field(list, offsetof(PyListObject, ob_item)), depth)));
+    if (!state.is_stable) return;
+    const int32_t size = tell_size(source, list);
+    state.contents = behind(std::max(size, tell(source, field(list, offsetof(PyListObject, ob_item)), value(state.object))));
   }
 
   void tell_attributes(int32_t source, PyObject* object) {
@@ -268,6 +296,7 @@ class Shortcut::Maker {
     know(source, object);
     State& state = states_[source];
     state.tells_attributes = true;
+    state.has_values = !values.empty();
     const int32_t depth = value(state.object), of_class = tell(source, class_of(object), depth), of_type = tell(source, cpython::word_of_version(type), of_class + 1);
     int32_t deepest = std::max({depth, of_class, of_type, value(state.contents)});
     const cpython::DictPlace own = place.value_or(cpython::DictPlace{});
@@ -304,7 +333,7 @@ class Shortcut::Maker {
     const State& parent = states_[step.parent];
     PyObject* const container = items_[step.parent];
     switch (step.reach) {
-      case Reach::kItem: return PyDict_Check(container) ? parent.tells_contents : PyTuple_Check(container) && parent.is_stable;
+      case Reach::kItem: return PyDict_Check(container) ? parent.tells_contents : PyTuple_Check(container) && parent.is_stable && !parent.by_pointer;
       case Reach::kMethod: return parent.tells_attributes;
       case Reach::kAttribute: return parent.tells_attributes && (PyType_Check(container) ? is_of_class(container, step.object, object) : is_of_dict(container, step.object, object));
       default: return false;
@@ -339,10 +368,10 @@ class Shortcut::Maker {
     switch (step.check) {
       case Check::kNone: return true;
       case Check::kIdentity: return state.is_stable;
-      case Check::kEqual: return state.is_stable && is_constant(step.want);
+      case Check::kEqual: return state.is_stable && !state.by_pointer && is_constant(step.want);
       case Check::kType: return state.tells_attributes || state.has_no_dict || (state.is_stable && keeps_its_class(object));
       case Check::kTypeVersion: return state.tells_attributes;
-      case Check::kLength: return (state.tells_contents && (PyDict_CheckExact(object) || PyODict_CheckExact(object) || PyList_CheckExact(object))) || (state.is_stable && PyTuple_CheckExact(object));
+      case Check::kLength: return (state.tells_contents && (PyDict_CheckExact(object) || PyODict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object))) || (state.is_stable && !state.by_pointer && PyTuple_CheckExact(object));
       case Check::kKeys: case Check::kHas: case Check::kHasNot: return state.tells_contents;
       case Check::kLacks: return state.tells_attributes;
       case Check::kSame: case Check::kDistinct: return state.is_known && states_[step.other].is_known;

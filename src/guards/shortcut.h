@@ -19,7 +19,9 @@ struct Sources : Holdable {
 };
 
 // Objects are borrowed from a check that is over. None is touched before what holds it has been found unchanged: versions of dicts
-// and classes are never given twice (cpython/versions.h), so that they also tell that nothing was freed meanwhile.
+// and classes are never given twice (cpython/versions.h), so that they also tell that nothing was freed meanwhile. A pointer doesn't: another
+// object may have come to where one was freed. So a number or text that was reached by a pointer is held, and of all else what is
+// taken of it is looked at.
 class Shortcut {
  public:
   // Whether everything holds that the steps ask for, as far as this can tell; fills `items` as the steps would. False: they
@@ -58,6 +60,7 @@ class Shortcut {
     Known taken, lent;                                // which `items` is to have: to own, and as the guards hold them
     Held<Sources> owned;                              // those taken, and those reached that `items` is to have
     std::vector<int32_t> dropped;                     // sources that are reached, and that it isn't to have
+    std::vector<Ref> constants;                       // numbers and texts reached by pointers
   };
   class Maker;
 

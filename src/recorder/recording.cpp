@@ -266,10 +266,11 @@ graph::ExitPoint Recording::exit_at(int32_t node) const { return static_cast<siz
 Held<Landing> Recording::landing_at(int32_t node) const {
   const bool is_end = static_cast<size_t>(node) == graph.nodes.size();
   if (is_end && end_) return end_;
-  const Held<Landing> landing(new Landing{{}, find_exit(node), state_at(node), stores_at(node), std::nullopt, std::nullopt});
+  const Held<Landing> landing(new Landing{{}, find_exit(node), state_at(node), stores_at(node), std::nullopt, std::nullopt, std::nullopt});
   if (!is_end) return landing;
   landing->moves = find_moves(*landing, false);
   landing->fills = find_moves(*landing, true);
+  landing->branch = find_branch(*landing);
   return end_ = landing;
 }
 
@@ -297,6 +298,19 @@ std::optional<std::vector<Landing::Move>> Recording::find_moves(const Landing& l
     moves.push_back(*move);
   }
   return moves;
+}
+
+std::optional<Landing::Branch> Recording::find_branch(const Landing& landing) const {
+  using bytecode::Op;
+  const bool is_plain = landing.fills && !landing.fills->empty() && iterator < 0 && !needs_frames && !keeps_ended;
+  if (!is_plain || landing.fills->back().from != Landing::Move::From::kExit) return std::nullopt;
+  const FrameState& state = landing.states[0];
+  if (landing.fills->back().slot + 1 != static_cast<int32_t>(state.slots.size())) return std::nullopt;
+  int32_t at = state.next;
+  if (state.code->instructions[static_cast<size_t>(at)].op == Op::TO_BOOL) at++;
+  const bytecode::Instruction& jump = state.code->instructions[static_cast<size_t>(at)];
+  if ((jump.op != Op::POP_JUMP_IF_FALSE && jump.op != Op::POP_JUMP_IF_TRUE) || jump.target <= at) return std::nullopt;
+  return jump.op == Op::POP_JUMP_IF_TRUE ? Landing::Branch{at + 1, jump.target} : Landing::Branch{jump.target, at + 1};
 }
 
 }  // namespace evalframe::recorder

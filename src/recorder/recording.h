@@ -178,6 +178,11 @@ struct Landing : Holdable {
   // Of the outermost frame, if that is the only one: all that changes where it has been there, and all that it gets where it hasn't. None: there is
   // more to be done.
   std::optional<std::vector<Move>> moves, fills;
+  // It stands in front of a branch forwards on what the graph has computed, the last one that `fills` has.
+  struct Branch {
+    int32_t if_false, if_true;  // the instruction on each side, to which the frame comes with all else that it has
+  };
+  std::optional<Branch> branch;
 };
 
 // A generator or coroutine that the recorded code made. Its slots keep their places in the numbering over all frames.
@@ -315,6 +320,7 @@ struct Recording {
   graph::ExitPoint find_exit(int32_t node) const;
   std::optional<std::vector<Landing::Move>> find_moves(const Landing& landing, bool all) const;
   std::optional<Landing::Move> move_of(const Landing& landing, int32_t slot) const;
+  std::optional<Landing::Branch> find_branch(const Landing& landing) const;
   int traverse_own(Seen& seen, visitproc visit, void* arg) const;
   friend class Rebuild;
 };

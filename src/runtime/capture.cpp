@@ -67,7 +67,7 @@ Held<Entries> Capture::entries_at(const Place& place) {
 
 Held<Entries> Capture::entries_of(const Chain& chain) {
   cpython::Frame* inner = chain.frames().back();
-  Held<Entries>& lately = lately_[static_cast<size_t>(cpython::next_unit(inner)) % lately_.size()];
+  Held<Entries>& lately = lately_[lately_index(cpython::next_unit(inner))];
   if (lately && stands_at(chain, *lately)) return lately;
   lately = entries_at(place_of(chain));
   lately->units.clear();

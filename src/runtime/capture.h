@@ -121,7 +121,20 @@ class Capture {
   std::span<PyObject* const> bound(PyObject* const* parameters) const;
   Ref record(PyThreadState* thread, Entries& entries, PyObject* const* parameters, bool* handled);
   Ref go_on_behind(PyThreadState* thread, Ended ended, Chain& chain, Ref result, guards::Objects& objects);
-  Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects);
+  // A graph that was run, and what it has left.
+  struct Left {
+    const Compilation& compilation;
+    backends::Outcome& outcome;
+    guards::Objects& objects;
+  };
+  // before: what the objects are borrowed from; null: the call's arguments.
+  Ref run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, const Left* before = nullptr);
+  static bool is_at_end(const recorder::Recording& recording, const backends::Outcome& outcome) {
+    return !outcome.raised && outcome.node == static_cast<int32_t>(recording.graph.nodes.size());
+  }
+  bool go_on_behind_branch(PyThreadState* thread, const Left& left, Ref& result);
+  bool may_go_on_frameless(PyThreadState* thread) const;
+  Held<Entries> met_lately(const bytecode::Code& code, int32_t next, int depth) const;
   backends::Outcome run_nodes(PyThreadState* thread, Compilation& compilation, const guards::Objects& objects, const Chain& chain);
   Ended leave_graph(PyThreadState* thread, Compilation& compilation, backends::Outcome outcome, guards::Objects& objects, Chain& chain, Ref& result);
   Ended run_graph(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, Chain& chain, Ref& result);
@@ -212,6 +225,7 @@ class Capture {
   const bool may_be_tried_;  // trials may leave its calls to CPython
   std::map<Place, Held<Entries>> places_;
   std::array<Held<Entries>, 32> lately_;  // of the places met lately, for a look without a search
+  size_t lately_index(int unit) const { return static_cast<size_t>(unit) % lately_.size(); }
   PyObject* code_ = nullptr;  // the function's code, as of the last call; what follows is about it
   Held<Entries> first_;       // entries of its start
   Py_ssize_t in_order_ = -1;  // its parameters, if all of them can be given by position only

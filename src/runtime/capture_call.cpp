@@ -227,12 +227,19 @@ Ref Capture::record_call(PyThreadState* thread, Entries& entries, Chain& chain) 
   return result;
 }
 
-// Serves a call from its start.
-Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects) {
+// Serves a call from its start, or from behind a branch.
+Ref Capture::run(PyThreadState* thread, Compilation& compilation, guards::Objects& objects, const Left* before) {
+  const recorder::Recording& recording = *compilation.recording;
   Chain chain(thread);
   Ref result;
   backends::Outcome outcome = run_nodes(thread, compilation, objects, chain);
-  if (may_go_on_natively(*compilation.recording, outcome)) return go_on_natively(thread, *compilation.recording, outcome, objects);
+  if (before && !(recording.returns && is_at_end(recording, outcome))) {
+    objects.own_slots();
+    before->outcome.values.clear();
+    before->objects.clear();
+  }
+  if (!before && may_go_on_natively(recording, outcome)) return go_on_natively(thread, recording, outcome, objects);
+  if (go_on_behind_branch(thread, {compilation, outcome, objects}, result)) return result;
   const Ended ended = leave_graph(thread, compilation, std::move(outcome), objects, chain, result);
   return go_on_behind(thread, ended, chain, std::move(result), objects);
 }

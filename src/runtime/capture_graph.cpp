@@ -35,7 +35,7 @@ Ended Capture::run_graph(PyThreadState* thread, Compilation& compilation, guards
 
 Ended Capture::leave_graph(PyThreadState* thread, Compilation& compilation, backends::Outcome outcome, guards::Objects& objects, Chain& chain, Ref& result) {
   const recorder::Recording& recording = *compilation.recording;
-  if (!outcome.raised && recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size())) {
+  if (recording.returns && is_at_end(recording, outcome)) {
     result = make_result(recording, outcome.node, outcome.values, objects.data());
     chain.drop();
     return result ? Ended::kReturned : Ended::kRaised;

@@ -163,8 +163,7 @@ Ref Capture::end_natively(PyThreadState* thread, Chain& chain, NativeCall::Left 
 }
 
 bool Capture::may_go_on_natively(const recorder::Recording& recording, const backends::Outcome& outcome) const {
-  const bool is_end = !outcome.raised && !recording.returns && outcome.node == static_cast<int32_t>(recording.graph.nodes.size());
-  if (!begins_with_graph_ || !is_end || !may_call_natively()) return false;
+  if (!begins_with_graph_ || recording.returns || !is_at_end(recording, outcome) || !may_call_natively()) return false;
   const bool is_plain = recording.names.empty() && !recording.handles && !recording.keeps_ended && !recording.needs_frames && recording.iterator < 0;
   if (!is_plain || recording.start.size() != 1) return false;
   const Held<recorder::Landing> landing = recording.landing_at(outcome.node);

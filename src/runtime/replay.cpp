@@ -194,6 +194,17 @@ Ref make_result(const recorder::Recording& recording, int32_t end, std::span<con
   return made && handle(recording, end, rebuild) ? std::move(made) : Ref();
 }
 
+PyObject* moved(const recorder::Landing::Move& move, const recorder::Recording& recording, std::span<const Ref> values, PyObject* const* sources) {
+  using enum recorder::Landing::Move::From;
+  switch (move.from) {
+    case kNowhere: return nullptr;
+    case kSource: return sources[move.at];
+    case kConstant: return recording.graph.constants[move.at].get();
+    case kExit: return values[move.at].get();
+  }
+  return nullptr;
+}
+
 namespace {
 
 // The chain's frames, for tracebacks.
@@ -221,10 +232,7 @@ static bool move_slots(Chain& chain, const recorder::Recording& recording, const
   Chain::Slots changed;
   Chain::Old old;
   for (const recorder::Landing::Move& move : chain.empty() ? *landing.fills : *landing.moves) {
-    PyObject* const object = move.from == kNowhere    ? nullptr
-                             : move.from == kSource   ? sources[move.at]
-                             : move.from == kConstant ? recording.graph.constants[move.at].get()
-                                                      : values[move.at].get();
+    PyObject* const object = moved(move, recording, values, sources);
     if (!object && move.from != kNowhere) return false;
     changed.emplace_back(move.slot, object ? Ref::borrow(object) : Ref());
   }

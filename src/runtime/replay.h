@@ -55,6 +55,9 @@ void advance_iterator(const recorder::Recording& recording, int32_t node, PyObje
 // The result of a graph that ran to its end; most are one object that is there already. Null with an exception.
 Ref make_result(const recorder::Recording& recording, int32_t end, std::span<const Ref> values, PyObject* const* sources);
 
+// What a slot gets at the exit, borrowed; null: nothing, or its source has no object.
+PyObject* moved(const recorder::Landing::Move& move, const recorder::Recording& recording, std::span<const Ref> values, PyObject* const* sources);
+
 // Brings the chain to the exit before `node`, made of the exit's values and the objects of the guards' sources: frames that
 // are still there get the values that changed, others are dropped or made. A slot whose source has no object stays empty.
 // False with an exception, or without one where memory ran out.

@@ -13,6 +13,7 @@
 
 #include "core/few.h"
 #include "core/object_text.h"
+#include "cpython/versions.h"
 #include "frontends/torch/default_device.h"
 #include "frontends/torch/names.h"
 #include "frontends/torch/symbols.h"
@@ -71,6 +72,8 @@ struct Torch {
   const TransformStack& (*transforms)() = nullptr;  // null: Python is asked
   size_t (*element_size)(int32_t dtype) = nullptr;  // bytes
   Layout layout;
+  uint64_t truth_keys = 0;   // of a dense tensor of bool on a CPU, which nothing else stands behind; and its dtype
+  int32_t truth_dtype = -1;
   Gradients gradients;
   bool is_fast = false;   // all of these are there, and say what Python says
   std::unordered_map<uint64_t, Nature> natures;  // by set of dispatch keys
@@ -330,6 +333,30 @@ void find_transforms() {
   if (all && ended && agrees()) known().transforms = stack;
 }
 
+// What a tensor is like whose truth is no more than an element in memory.
+void find_truth() {
+  Torch& torch = known();
+  const Ref makes = attribute_of("torch", "tensor"), arguments = Ref::steal(Py_BuildValue("(O)", Py_True)), device = Ref::steal(Py_BuildValue("{ss}", "device", "cpu"));
+  const Ref one = makes && arguments && device ? Ref::steal(PyObject_Call(makes.get(), arguments.get(), device.get())) : Ref();
+  if (!one) return PyErr_Clear();
+  if (!torch.data || !torch.element_count || !Py_IS_TYPE(one.get(), torch.tensor.as<PyTypeObject>())) return;
+  torch.dtype(handle_of(one.get()), &torch.truth_dtype);
+  torch.truth_keys = keys_of(one.get());
+}
+
+// Whether the truth of torch.Tensor is still what torch's C++ says.
+bool asks_torch_for_truth() {
+  static uint32_t version = 0;  // for which it is
+  auto* const type = known().tensor.as<PyTypeObject>();
+  const uint32_t present = cpython::current_type_version(type);
+  if (present && present == version) return true;
+  static PyObject* const name = PyUnicode_InternFromString("__bool__");
+  PyObject* const method = _PyType_Lookup(type, name);
+  if (!method || !Py_IS_TYPE(method, &PyMethodDescr_Type)) return false;
+  version = cpython::current_type_version(type);
+  return true;
+}
+
 // Whether the entry points are there, and agree with Python on all samples.
 bool find_entry_points() {
   Torch& torch = known();
@@ -358,6 +385,7 @@ bool find_entry_points() {
   find_requires_grad(tensors);
   find_layout(tensors);
   if (torch.layout.sizes) find_gradients();
+  find_truth();
   return true;
 }
 
@@ -527,6 +555,19 @@ bool is_of_floats(PyObject* tensor) {
 bool is_mask(PyObject* tensor) {
   const DType dtype = dtype_of(tensor);
   return dtype == DType::bool_ || dtype == DType::uint8;
+}
+
+std::optional<bool> truth_at_hand(PyObject* object) {
+  const Torch& torch = known();
+  const bool is_one = is_watched() && torch.truth_keys && Py_IS_TYPE(object, torch.tensor.as<PyTypeObject>()) && impl_of(object) && keys_of(object) == torch.truth_keys;
+  if (!is_one || !asks_torch_for_truth()) return std::nullopt;
+  int32_t dtype = -1;
+  int64_t count = 0;
+  void* data = nullptr;
+  torch.dtype(handle_of(object), &dtype);
+  torch.element_count(handle_of(object), &count);
+  if (dtype != torch.truth_dtype || count != 1 || torch.data(handle_of(object), &data) || !data) return std::nullopt;
+  return *static_cast<const uint8_t*>(data) != 0;
 }
 
 std::shared_ptr<const Facts> facts_of(PyObject* tensor, std::vector<uint8_t> varies) {

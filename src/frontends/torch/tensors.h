@@ -45,6 +45,9 @@ bool is_of_floats(PyObject* tensor);
 // A tensor of torch.bool or torch.uint8, which picks elements where it is a subscript.
 bool is_mask(PyObject* tensor);
 
+// The truth of a tensor of one element that torch would do no more for than read it; none: torch has to be asked, or waited for.
+std::optional<bool> truth_at_hand(PyObject* object);
+
 // What a guard asks of a tensor.
 struct Facts {
   PyTypeObject* type = nullptr;
