@@ -188,3 +188,20 @@ def test_a_list_in_itself(backend):
             compiled = evalframe.torch.compile(function, backend=backend, dynamic=dynamic)
             for _ in range(2):
                 assert came_to(compiled, make(), torch.ones(2)) == came_to(function, make(), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.to_sparse().coalesce().values().sum() + x,
+        lambda x: torch.combinations(x[0], 2).sum() + x,
+        lambda x: x.index_put((x[:, 0] > 0,), x[0]) * 2,
+        lambda x: torch.linalg.lstsq(x, x + 1).solution,
+    ],
+)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_what_no_backend_can_trace_is_run_by_the_recorded_calls(program, dynamic):
+    captured = evalframe.torch.compile(program, backend="aot_eager", dynamic=dynamic)
+    for rows_of in (3, 3, 4, 5):
+        x = torch.linspace(-1, 1, 4 * rows_of).reshape(rows_of, 4)
+        torch.testing.assert_close(captured(x), program(x))

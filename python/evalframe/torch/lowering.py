@@ -10,8 +10,12 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import DataDependentOutputException
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, PendingUnbackedSymbolNotFound
 
 from evalframe import _core
 from evalframe.torch.default_device import set_aside
@@ -28,7 +32,15 @@ _IS_OVERWRITTEN = "needed for gradient computation has been modified by an inpla
 """What backward would raise, which a backend that traces it learns before anybody has called it."""
 _MAY_ALIAS = "might be aliasing the input or the output"
 """What AOTAutograd says of operators whose functions get a tensor twice, which eager gives them."""
-_OF_ELEMENTS = DataDependentOutputException, GuardOnDataDependentSymNode
+_NO_GRAPHS = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
+    UnsupportedFakeTensorException,
+)
+"""An operation takes a tensor for a number, or gives as many elements as others tell, which no graph for other elements
+can have; a tensor is a view of what torch has no likeness of, such as a sparse one."""
 _REPLAYED = "eager"
 """The backend that runs graphs as they are: the recorded calls do so without Python in between."""
 
@@ -178,7 +190,7 @@ class Lowering:
             with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
                 function = self._backend(module, inputs, **options)
         except Exception as error:
-            if _asks_for_elements(error) or _IS_OVERWRITTEN in str(error) or _MAY_ALIAS in str(error):
+            if _has_no_graph(error) or _IS_OVERWRITTEN in str(error) or _MAY_ALIAS in str(error):
                 raise OtherSizesError from error
             raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
@@ -237,9 +249,8 @@ def _state_kept() -> Iterator[None]:
         _set_tracing(traced)
 
 
-def _asks_for_elements(error: BaseException | None) -> bool:
-    """An operation takes a tensor for a number, which no graph for other elements can have."""
-    while error is not None and not isinstance(error, _OF_ELEMENTS):
+def _has_no_graph(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, _NO_GRAPHS):
         error = error.__cause__ or error.__context__
     return error is not None
 
