@@ -365,8 +365,10 @@ def summed(x):
     return total
 
 long = np.linspace(0.0, 1.0, 200_000)
-for _ in range(40):
+for _ in range(400):
     assert abs(summed(long) - (long * long).sum()) < 1e-6
+    if _core.jit_counters(summed)["optimised_loops"]:
+        break
 assert _core.jit_counters(summed)["optimised_loops"] == 1
 
 @evalframe.jit

@@ -43,6 +43,10 @@ def add_symbol(name: str, address: int) -> None:
     llvm.add_symbol(name, address)
 
 
+# Behind it in a module's text: functions that come in when its loops are vectors, see src/backends/native/code/late.h.
+_LATE = "; late\n"
+
+
 def _parsed(ir: str) -> llvm.ModuleRef:
     module = llvm.parse_assembly(ir)
     module.triple = _machine().triple
@@ -51,16 +55,34 @@ def _parsed(ir: str) -> llvm.ModuleRef:
     return module
 
 
-def _optimized(ir: str) -> llvm.ModuleRef:
-    module = _parsed(ir)
+def _pass_builder() -> llvm.PassBuilder:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
     options.slp_vectorization = False
     options.loop_interleaving = True
     options.loop_unrolling = True
-    builder = llvm.create_pass_builder(_machine(), options)
-    builder.getModulePassManager().run(module, builder)
+    return llvm.create_pass_builder(_machine(), options)
+
+
+def _with_late(module: llvm.ModuleRef, late: str, builder: llvm.PassBuilder) -> llvm.ModuleRef:
+    if late:
+        module.link_in(_parsed(late))
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, builder)
     return module
+
+
+def _optimized(ir: str) -> llvm.ModuleRef:
+    early, _, late = ir.partition(_LATE)
+    module, builder = _parsed(early), _pass_builder()
+    builder.getModulePassManager().run(module, builder)
+    return _with_late(module, late, builder)
+
+
+def _unoptimized(ir: str) -> llvm.ModuleRef:
+    early, _, late = ir.partition(_LATE)
+    return _with_late(_parsed(early), late, _pass_builder())
 
 
 def compile_ir(ir: str) -> bytes:
@@ -75,7 +97,7 @@ def compile_optimised(ir: str) -> bytes:
 
 def compile_quickly(ir: str) -> bytes:
     """The same in a tenth of the time: nothing is optimised, so that variables stay in memory."""
-    return bytes(_machine_of(0).emit_object(_parsed(ir)))
+    return bytes(_machine_of(0).emit_object(_unoptimized(ir)))
 
 
 def assembly(ir: str) -> str:

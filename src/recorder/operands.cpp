@@ -174,6 +174,18 @@ bool Recorder::check_truth(uint32_t index, Borrowed object) {
   return true;
 }
 
+bool Recorder::check_truth_in_call(uint32_t index, Borrowed object) {
+  const Value::Kind kind = recording_->values[index].kind;
+  if (!is_called_in_turn() || is_in_body() || (kind != Value::Kind::kNode && kind != Value::Kind::kTruth)) return false;
+  if (!PyBool_Check(object.get()) && !PyArray_IsScalar(object.get(), Number) && !PyArray_IsScalar(object.get(), Bool)) return false;
+  const Borrowed truth = PyObject_IsTrue(object.get()) ? Py_True : Py_False;  // of a number: can't raise
+  const Operand number = operand(kind == Value::Kind::kTruth ? static_cast<uint32_t>(recording_->values[index].a) : index, object);
+  const int32_t node = add_plain_node(Form::kTruth, 0, nullptr, {number}, truth);
+  check_constant(node_value(node, false, true), truth);
+  recording_->ways.push_back(truth.get() == Py_True);
+  return true;
+}
+
 bool Recorder::check_truth_of_tensor(uint32_t index, PyObject* tensor) {
   if (is_in_body() || looks_at_transforms_ || !torch::is_plain(tensor)) return false;
   const std::vector<int64_t> sizes = torch::sizes_of(tensor);

@@ -326,6 +326,9 @@ class Recorder {
   // Of a loop that is unrolled, in front of its GET_ITER. Those of frames that nobody sees are another's calls.
   Py_ssize_t most_turns(const evaluator::Activation& frame) const;
   bool is_outermost() const { return frames_.size() == 1; }
+  // Whether the innermost frame is that of a call, by way of others, in a loop of the outermost one in whose turn the recording began: what other turns do there
+  // they have other recordings for.
+  bool is_called_in_turn() const;
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }
   // Whether that is the only frame: what it yields leaves the recording.
@@ -524,6 +527,8 @@ class Recorder {
   void handler_passes_on(const bytecode::Code& code, int32_t instruction);
   // The truth of a number is a fact of the recording from here on, by a check in the graph. False: it can't be one.
   bool check_truth(uint32_t value, Borrowed object);
+  // The same of any number of NumPy's, where is_called_in_turn(): a break would be in the midst of the call.
+  bool check_truth_in_call(uint32_t value, Borrowed object);
   // The same of a tensor with one element.
   bool check_truth_of_tensor(uint32_t value, PyObject* tensor);
 

@@ -94,6 +94,17 @@ bool goes_through_range(const Activation& frame) { return frame.depth() && frame
 
 }  // namespace
 
+bool Recorder::is_called_in_turn() const {
+  if (is_outermost() || recording_->start.size() != 1 || back_jumps_ > 0 || purpose_.fixes_numbers) return false;
+  const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[1].graph_frame)].call_instruction, begin = recording_->start[0].next;
+  const bytecode::Code& code = *frames_[0].code;
+  const auto first = std::min(call, begin), last = std::max(call, begin), count = static_cast<int32_t>(code.instructions.size());
+  for (int32_t i = last; call >= 0 && i < count; i++) {
+    if (jumps_back(code, i, first)) return true;
+  }
+  return false;
+}
+
 // Short loops that are in no other one, neither here nor in a caller. All of their turns together must fit in. Of torch's a caller's loop is one over layers.
 Py_ssize_t Recorder::most_turns(const Activation& frame) const {
   if (is_hidden(frames_.size() - 1)) return kMaxParts;

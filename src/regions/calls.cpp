@@ -167,7 +167,8 @@ Written of_library(const Call& call) {
   return finite(call, x, call_c(*kName, {x}));
 }
 constexpr const char *kExp = "exp", *kExpm1 = "expm1", *kSin = "sin", *kCos = "cos", *kTan = "tan", *kAsin = "asin", *kAcos = "acos", *kAtan = "atan",
-                     *kSinh = "sinh", *kCosh = "cosh", *kTanh = "tanh", *kAsinh = "asinh", *kErf = "erf", *kErfc = "erfc";
+                     *kSinh = "sinh", *kCosh = "cosh", *kTanh = "tanh", *kAsinh = "asinh", *kAcosh = "acosh", *kAtanh = "atanh", *kLog1p = "log1p", *kCbrt = "cbrt", *kExp2 = "exp2",
+                     *kErf = "erf", *kErfc = "erfc";
 
 Written math_sqrt(const Call& call) {
   const Term x = (call.only(), math_argument(call));
@@ -176,14 +177,17 @@ Written math_sqrt(const Call& call) {
 }
 Written math_fabs(const Call& call) { return call.only(), written_float(native::intrinsic("fabs", {math_argument(call)})); }
 
+// As an int.
 Written rounded(const Call& call, const char* how) {
-  if (call.only().type.kind != Kind::kFloat && call.only().number.dtype != DType::float64) throw Unsupported("math.floor() or ceil() of this");
+  if (call.only().type.kind != Kind::kFloat && call.only().number.dtype != DType::float64) throw Unsupported("rounding this");
   const Term x = native::intrinsic(how, {math_argument(call)});
   call.block.leave_unless(compare("oge", x, number(call.block, -0x1p62)) & compare("ole", x, number(call.block, 0x1p62)));
   return written_int(convert("fptosi", x, "i64"));
 }
 Written math_floor(const Call& call) { return rounded(call, "floor"); }
 Written math_ceil(const Call& call) { return rounded(call, "ceil"); }
+Written math_trunc(const Call& call) { return rounded(call, "trunc"); }
+Written to_nearest(const Call& call) { return rounded(call, "rint"); }
 
 Written asked(const Call& call, ScalarOp op) {
   const Value x = native::exact(DType::float64, (call.only(), math_argument(call)));
@@ -210,6 +214,29 @@ Written of_two(const Call& call, const char* name) {
 }
 Written math_atan2(const Call& call) { return of_two(call, "atan2"); }
 Written math_pow(const Call& call) { return of_two(call, "pow"); }
+Written math_fmod(const Call& call) { return of_two(call, "evalframe_fmod"); }
+
+Written math_copysign(const Call& call) {
+  if (call.arguments.size() != 2) throw Unsupported("a call with as many arguments");
+  return written_float(native::intrinsic("copysign", {math_argument(call, 0), math_argument(call, 1)}));
+}
+
+constexpr double kPi = 3.141592653589793238462643383279502884197;
+Written math_degrees(const Call& call) { return call.only(), written_float(math_argument(call) * (180.0 / kPi)); }
+Written math_radians(const Call& call) { return call.only(), written_float(math_argument(call) * (kPi / 180.0)); }
+
+Written math_gcd(const Call& call) {
+  if (call.arguments.size() != 2) throw Unsupported("a call with as many arguments");
+  const Term a = as_int(call.block, call.arguments[0]), b = as_int(call.block, call.arguments[1]);
+  call.block.leave_if(compare("eq", a, INT64_MIN) | compare("eq", b, INT64_MIN));
+  return written_int(call_c("evalframe_gcd", {a, b}));
+}
+
+Written math_isqrt(const Call& call) {
+  const Term a = as_int(call.block, call.only());
+  call.block.leave_unless(compare("sge", a, 0));
+  return written_int(call_c("evalframe_isqrt", {a}));
+}
 
 // --- NumPy ------------------------------------------------------------------------------------------------------------
 
@@ -270,6 +297,16 @@ Written ufunc(const Call& call) {
   const Value x = as_operand(call.block, call.only(), dtype);
   const Value result = is_elementary(kOp) ? native::exact(dtype, native::math::of_one(kOp, x.real)) : native::lower(call.emitter(), kOp, call.meta.dtype, {x, Value{}, Value{}});
   if (native::is_float(result.dtype)) call.block.watch(result.real);
+  return written_scalar(result);
+}
+
+template <ScalarOp kOp>
+Written ufunc_of_two(const Call& call) {
+  const bool is_bitwise = kOp == ScalarOp::copysign;
+  if (call.arguments.size() != 2 || call.meta.kind != graph::Kind::kNumpyScalar || !native::is_float(call.meta.dtype) || (call.exact && !is_bitwise)) throw Unsupported("this ufunc");
+  const Value a = as_operand(call.block, call.arguments[0], call.meta.dtype), b = as_operand(call.block, call.arguments[1], call.meta.dtype);
+  const Value result = native::lower(call.emitter(), kOp, call.meta.dtype, {a, b, Value{}});
+  call.block.watch(result.real);
   return written_scalar(result);
 }
 

@@ -15,11 +15,12 @@ Written array_of_items(const Type& type, std::span<const Term> words) { return w
 
 // The words of the iterators that this one asks, one after the other.
 template <class Visit>
-void for_each_asked(Written& iterator, Visit visit) {
-  size_t at = iterator.type.kind == Kind::kEnumerate;
-  for (const Type& type : iterator.type.asked) {
+void for_each_asked(const Type& iterator, std::span<Term> words, Visit visit) {
+  size_t at = iterator.kind == Kind::kEnumerate;
+  for (const Type& type : iterator.asked) {
     const size_t count = words_of(type).size();
-    visit(type, std::span(iterator.words).subspan(at, count));
+    if (type.asks()) for_each_asked(type, words.subspan(at, count), visit);
+    else visit(type, words.subspan(at, count));
     at += count;
   }
 }
@@ -50,7 +51,8 @@ Term size_of_list(Block& block, const Term& list) {
 Term has_one(Block& block, const Type& type, std::span<const Term> words) {
   if (type.kind == Kind::kListItems) return compare("slt", words[1], size_of_list(block, words[0]));
   if (type.kind == Kind::kRangeIterator) return compare("sgt", words[2], 0);
-  return compare("slt", words.back(), length_of(block, array_of_items(type, words)));
+  // Backwards the number behind the last item is -1, which is no number of an item.
+  return compare(type.is_backwards ? "ult" : "slt", words.back(), length_of(block, array_of_items(type, words)));
 }
 
 Written next_one(Block& block, const Type& type, std::span<Term> words, size_t number_of_iterator) {
@@ -75,8 +77,18 @@ Written next_one(Block& block, const Type& type, std::span<Term> words, size_t n
     return written_int(number);
   }
   const Term number = words.back();
-  words.back() = number + 1.0;
+  words.back() = number + (type.is_backwards ? -1.0 : 1.0);
   return item_at(block, array_of_items(type, words), number);
+}
+
+// That a zip gives: no object yet.
+Written tuple_of(Emitter& emitter, const std::vector<Written>& numbers) {
+  Written tuple{.type = {Kind::kTuple}, .words = {{&emitter, "ptr", "null"}}};
+  for (const Written& number : numbers) {
+    tuple.type.asked.push_back(number.type);
+    tuple.words.push_back(number.number.real);
+  }
+  return tuple;
 }
 
 }  // namespace
@@ -90,7 +102,7 @@ Term has_next(Block& block, const Written& iterator) {
   if (!iterator.type.asks()) return has_one(block, iterator.type, iterator.words);
   Written copy = iterator;
   Term all = block.emitter.integer("i1", -1);
-  for_each_asked(copy, [&](const Type& type, std::span<Term> words) { all = all & has_one(block, type, words); });
+  for_each_asked(copy.type, copy.words, [&](const Type& type, std::span<Term> words) { all = all & has_one(block, type, words); });
   return all;
 }
 
@@ -105,7 +117,7 @@ std::optional<Term> next_fits(Block& block, const Written& iterator) {
   };
   Written copy = iterator;
   if (!iterator.type.asks()) look(iterator.type, iterator.words);
-  else for_each_asked(copy, [&](const Type& type, std::span<Term> words) { look(type, words); });
+  else for_each_asked(copy.type, copy.words, [&](const Type& type, std::span<Term> words) { look(type, words); });
   return all;
 }
 
@@ -117,7 +129,13 @@ std::vector<Written> next_items(Block& block, Written& iterator) {
     items.push_back(written_int(iterator.words[0]));
     iterator.words[0] = iterator.words[0] + 1.0;
   }
-  for_each_asked(iterator, [&](const Type& type, std::span<Term> words) { items.push_back(next_one(block, type, words, number++)); });
+  std::vector<Written> asked;
+  for_each_asked(iterator.type, iterator.words, [&](const Type& type, std::span<Term> words) { asked.push_back(next_one(block, type, words, number++)); });
+  if (!iterator.type.asked[0].asks()) {
+    items.insert(items.end(), asked.begin(), asked.end());
+  } else {
+    items.push_back(tuple_of(block.emitter, asked));
+  }
   return items;
 }
 
@@ -162,7 +180,7 @@ Written advanced(Written iterator, int32_t items) {
     iterator.words[0] = iterator.words[0] + iterator.words[1] * static_cast<double>(items);
     iterator.words[2] = iterator.words[2] - static_cast<double>(items);
   } else if (iterator.type.kind == Kind::kItems || iterator.type.kind == Kind::kViewItems || iterator.type.kind == Kind::kListItems) {
-    iterator.words.back() = iterator.words.back() + static_cast<double>(items);
+    iterator.words.back() = iterator.words.back() + static_cast<double>(iterator.type.is_backwards ? -items : items);
   } else {
     throw Unsupported("an iterator in the midst of its items");
   }

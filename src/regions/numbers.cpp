@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backends/native/code/late.h"
 #include "backends/native/code/scalar_lowering.h"
 #include "backends/native/machine/processor.h"
 #include "core/ref.h"
@@ -306,6 +307,14 @@ Term power_of_float(Block& block, const Term& a, const Term& b, const Written& e
   return result;
 }
 
+// In many turns by a number that is known, LLVM may do several at once.
+Term quotient(Block& block, const Term& a, const Term& b, const Written& divisor) {
+  if (block.pass != Pass::kMany || a.type != "double" || !divisor.constant) return a / b;
+  const double number = PyFloat_AsDouble(divisor.constant);
+  if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), a / b;
+  return native::quotient_by_fixed(a, block.emitter.number("double", number));
+}
+
 Term float_binary(Block& block, BinaryOp op, const Written& left, const Written& right) {
   const Term a = as_double(block, left), b = as_double(block, right);
   const auto lowered = [&](ScalarOp scalar) {
@@ -316,7 +325,7 @@ Term float_binary(Block& block, BinaryOp op, const Written& left, const Written&
     case BinaryOp::kAdd: return a + b;
     case BinaryOp::kSubtract: return a - b;
     case BinaryOp::kMultiply: return a * b;
-    case BinaryOp::kTrueDivide: block.expect_not(compare("oeq", b, block.emitter.number("double", 0.0))); return a / b;
+    case BinaryOp::kTrueDivide: block.expect_not(compare("oeq", b, block.emitter.number("double", 0.0))); return quotient(block, a, b, right);
     case BinaryOp::kFloorDivide: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::floor_divide);
     case BinaryOp::kRemainder: block.leave_unless(is_finite(block, a) & is_finite(block, b)); return lowered(ScalarOp::remainder);
     case BinaryOp::kPower:
@@ -413,7 +422,7 @@ Value numpy_float(Block& block, BinaryOp op, DType dtype, const Value& a, const 
     case BinaryOp::kAdd: return native::exact(dtype, a.real + b.real);
     case BinaryOp::kSubtract: return native::exact(dtype, a.real - b.real);
     case BinaryOp::kMultiply: return native::exact(dtype, a.real * b.real);
-    case BinaryOp::kTrueDivide: return native::exact(dtype, a.real / b.real);
+    case BinaryOp::kTrueDivide: return native::exact(dtype, quotient(block, a.real, b.real, right));
     case BinaryOp::kFloorDivide: return lowered(ScalarOp::floor_divide);
     case BinaryOp::kRemainder: return lowered(ScalarOp::remainder);
     case BinaryOp::kPower: {

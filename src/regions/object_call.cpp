@@ -210,27 +210,40 @@ class CallWriter {
 
 }  // namespace
 
+static bool takes_numbers(const Graph& graph, std::span<const graph::Operand> operands) {
+  return std::all_of(operands.begin(), operands.end(), [&](graph::Operand of) {
+    if (of.space == graph::Operand::Space::kConstant) return type_of(graph.constants[static_cast<size_t>(of.index)].get()).is_number();
+    const graph::Meta* const meta = graph.meta_of(of);
+    return meta && is_one_number(*meta);
+  });
+}
+
 bool is_draw(const Graph& graph, const Node& node) {
   if (node.form != Form::kCall || node.keywords || !is_one_number(node.meta)) return false;
   PyObject* const callable = graph.constants[static_cast<size_t>(node.callable)].get();
   const graph::Operand* const operands = graph.operands_of(node);
-  const auto is_number = [&](graph::Operand of) {
-    if (of.space == graph::Operand::Space::kConstant) return type_of(graph.constants[static_cast<size_t>(of.index)].get()).is_number();
-    const graph::Meta* const meta = graph.meta_of(of);
-    return meta && is_one_number(*meta);
-  };
   // Of a generator of the program's the method is the class's, and the first operand is the generator.
   const bool is_method = numpy::is_method_of_random_generators(callable);
   if (!is_method && !numpy::is_bound_to_random_generator(callable)) return false;
   if (is_method && node.count == 0) return false;
-  return is_named(callable, kDraws) && std::all_of(operands + is_method, operands + node.count, is_number);
+  return is_named(callable, kDraws) && takes_numbers(graph, {operands + is_method, operands + node.count});
+}
+
+// A function of `math`, of numbers, which gives a number or raises.
+static bool is_of_math(const Graph& graph, const Node& node) {
+  if (node.form != Form::kCall || node.keywords || !is_one_number(node.meta)) return false;
+  PyObject* const callable = graph.constants[static_cast<size_t>(node.callable)].get();
+  static PyObject* const math = PyImport_ImportModule("math");  // for good
+  const bool is_its = PyCFunction_CheckExact(callable) && math && PyCFunction_GET_SELF(callable) == math;
+  const graph::Operand* const operands = graph.operands_of(node);
+  return is_its && takes_numbers(graph, {operands, operands + node.count});
 }
 
 bool may_be_object_call(const Graph& graph, const native::Meanings& meanings, int32_t index) {
   const Node& node = graph.nodes[static_cast<size_t>(index)];
   if (node.form == Form::kSetItem) return gathers(graph, node);
   if (node.form != Form::kCall && node.form != Form::kGetItem) return false;
-  if (is_draw(graph, node)) return true;
+  if (is_draw(graph, node) || is_of_math(graph, node)) return true;
   const Effect effect = effect_of(graph, node);
   if (effect != Effect::kPure && effect != Effect::kDerived) return false;
   // What graphs put together into kernels isn't taken apart.

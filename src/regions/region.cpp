@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/native/code/kernel_codegen.h"
+#include "backends/native/code/late.h"
 #include "backends/native/run/float_flags.h"
 #include "cpython/frame.h"
 #include "regions/arrivals.h"
@@ -272,6 +273,8 @@ bool RegionWriter::write_recording(int number, const Recording& recording, const
 void RegionWriter::back_to(int number, const Mark& mark) {
   merge_again();
   region_.sources = mark.sources;
+  region_.read = mark.read;
+  region_.stored = mark.stored;
   blocks_[number].next = mark.next;
   blocks_[number].steps.resize(mark.steps);
   region_.routines.resize(mark.routines);
@@ -627,7 +630,8 @@ std::string RegionWriter::entry_text(size_t entry, const Arrivals& arrivals) con
 
 std::string RegionWriter::function() {
   for (const State& entry : region_.entries) save_of(numbers_.at(entry));
-  std::string text = lines_once(needed_);
+  const std::string needed = lines_once(needed_);
+  std::string text = needed + native::kept_for_vectors(needed);
   // As if it were known how often it is run (!4), so that LLVM computes what rare ways need on these: what the one turn at a time needs that follows on
   // a check of many was computed in front of each row, and kept in memory.
   text += std::string("define ") + (goes_back() ? std::string("internal i32 ") + kTurns : std::string("i32 ") + native::kFunctionName) + kParameters + " #0 !prof !4 {\nbegin:\n";
@@ -766,6 +770,7 @@ Region RegionWriter::write(const State& from) {
   check_holders();
   region_.ir = function();
   if (numerics_.fast) allow_any_order(region_.ir);
+  region_.ir = native::with_late_functions(std::move(region_.ir));
   return std::move(region_);
 }
 

@@ -49,12 +49,13 @@ Type fresh_type(DType dtype, int rank) {
 int identity_word(const Type& array) { return array.kind == Kind::kView ? 1 : 0; }
 
 Type gone_through(Type items) {
+  items.is_backwards = false;
   items.kind = items.kind == Kind::kItems ? Kind::kArray : Kind::kView;
   return items;
 }
 
 std::strong_ordering Type::operator<=>(const Type& other) const {
-  const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object, type.is_close); };
+  const auto simple = [](const Type& type) { return std::tie(type.kind, type.dtype, type.rank, type.flags, type.object, type.is_close, type.is_backwards); };
   if (const auto order = simple(*this) <=> simple(other); order != 0) return order;
   return std::lexicographical_compare_three_way(asked.begin(), asked.end(), other.asked.begin(), other.asked.end());
 }
@@ -121,17 +122,16 @@ Type type_of_scalar(PyObject* scalar) {
   return {Kind::kNumpy, dtype};
 }
 
-// Of a tuple of Python's ints and floats.
+// Of a tuple of Python's ints and floats and NumPy's scalars.
 Type type_of_tuple(PyObject* tuple) {
   const Type no{Kind::kObject};
   const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
   if (size == 0 || size > kMostOfTuple) return no;
   Type all{Kind::kTuple};
   for (Py_ssize_t i = 0; i < size; i++) {
-    PyObject* const item = PyTuple_GET_ITEM(tuple, i);
-    const bool is_int = PyLong_CheckExact(item) && fits(item);
-    if (!is_int && !PyFloat_CheckExact(item)) return no;
-    all.asked.push_back({is_int ? Kind::kInt : Kind::kFloat});
+    const Type item = type_of(PyTuple_GET_ITEM(tuple, i));
+    if (item.kind != Kind::kInt && item.kind != Kind::kFloat && (item.kind != Kind::kNumpy || item.is_complex())) return no;
+    all.asked.push_back(item);
   }
   return all;
 }
@@ -142,7 +142,8 @@ Type type_of_items(PyObject* item, bool is_tuple) {
   const Type type = item ? type_of(item) : Type();
   if (type.kind == Kind::kInt) return all.dtype = DType::int64, all;
   if (type.kind == Kind::kFloat) return all.dtype = DType::float64, all;
-  if (type.kind != Kind::kTuple) return {Kind::kObject};
+  const auto is_pythons = [](const Type& part) { return part.kind == Kind::kInt || part.kind == Kind::kFloat; };
+  if (type.kind != Kind::kTuple || !std::all_of(type.asked.begin(), type.asked.end(), is_pythons)) return {Kind::kObject};
   all.asked.push_back(type);
   return all;
 }
@@ -159,18 +160,28 @@ Type type_of_array(PyArrayObject* array) {
   return {.kind = Kind::kArray, .dtype = dtype, .rank = static_cast<int8_t>(rank), .flags = PyArray_FLAGS(array) & guards::kArrayFlags, .is_close = is_close};
 }
 
+// Whether it is a zip of as many numbers as a kTuple may have.
+bool gives_numbers(const Type& zip) {
+  const auto is_number = [](const Type& part) {
+    if (part.kind == Kind::kItems) return part.rank == 1 && graph::kind_of(part.dtype) != 'c';
+    return part.kind == Kind::kRangeIterator || (part.kind == Kind::kListItems && part.asked.empty());
+  };
+  return zip.kind == Kind::kZip && zip.asked.size() <= static_cast<size_t>(kMostOfTuple) && std::all_of(zip.asked.begin(), zip.asked.end(), is_number);
+}
+
 // Of one that no one else has.
 Type type_of_iterator(PyObject* iterator) {
   const Type no{Kind::kObject};
   PyTypeObject* const type = Py_TYPE(iterator);
   if (Py_REFCNT(iterator) != 1) return no;
   if (type == &PyRangeIter_Type) return {Kind::kRangeIterator};
-  if (type == &PySeqIter_Type) {
+  if (type == &PySeqIter_Type || type == &PyReversed_Type) {
     PyObject* const sequence = cpython::state_of_sequence(iterator).sequence;
     if (!sequence || !numpy::is_exact_array(sequence)) return no;
     Type array = type_of_array(numpy::as_array(sequence));
     if (!has_elements(array) || array.rank == 0 || array.rank > kMostDimensions + 1) return no;
     array.kind = Kind::kItems;
+    array.is_backwards = type == &PyReversed_Type;
     return array;
   }
   if (type == &PyListIter_Type || type == &PyTupleIter_Type) return type_of_items(cpython::ahead(iterator, 0).get(), type == &PyTupleIter_Type);
@@ -185,7 +196,8 @@ Type type_of_iterator(PyObject* iterator) {
     for (Py_ssize_t i = 0; asked && i < PyTuple_GET_SIZE(asked); i++) all.asked.push_back(type_of_iterator(PyTuple_GET_ITEM(asked, i)));
   }
   const auto is_simple = [](const Type& part) { return part.kind == Kind::kRangeIterator || part.kind == Kind::kItems || part.kind == Kind::kListItems; };
-  if (all.asked.empty() || !std::all_of(all.asked.begin(), all.asked.end(), is_simple)) return no;
+  const bool may_be = all.kind == Kind::kEnumerate && gives_numbers(all.asked[0]);
+  if (!may_be && (all.asked.empty() || !std::all_of(all.asked.begin(), all.asked.end(), is_simple))) return no;
   return words_of(all).size() <= kWordsOfSlot && all.asked.size() <= kMostAsked ? all : no;
 }
 
@@ -239,7 +251,7 @@ PyTypeObject* python_type(const Type& type) {
     case Kind::kHeld: return &PyArray_Type;
     case Kind::kRange: return &PyRange_Type;
     case Kind::kRangeIterator: return &PyRangeIter_Type;
-    case Kind::kItems:
+    case Kind::kItems: return type.is_backwards ? &PyReversed_Type : &PySeqIter_Type;
     case Kind::kViewItems: return &PySeqIter_Type;
     case Kind::kListItems: return type.flags ? &PyTupleIter_Type : &PyListIter_Type;
     case Kind::kTuple: return &PyTuple_Type;
@@ -289,7 +301,7 @@ std::string text_of(const Type& type) {
     case Kind::kHeld: return "made " + array_text(type);
     case Kind::kRange: return "range";
     case Kind::kRangeIterator: return "iterator of range";
-    case Kind::kItems: return "iterator of " + array_text(type);
+    case Kind::kItems: return (type.is_backwards ? "reversed " : "iterator of ") + array_text(type);
     case Kind::kViewItems: return "iterator of part of " + array_text(type);
     case Kind::kListItems: return std::string("iterator of a ") + (type.flags ? "tuple" : "list") + " of " + (!type.asked.empty() ? "(" + text_of(type.asked[0].asked) + ")" : type.dtype == DType::int64 ? "ints" : "floats");
     case Kind::kTuple: return "(" + text_of(type.asked) + ")";
@@ -411,6 +423,7 @@ Ref view_of_array(const Type& type, const int64_t* words) {
 
 // A new one, at its start.
 Ref iterator_of(const Type& type, const int64_t* words) {
+  if (type.kind == Kind::kItems && type.is_backwards) return Ref::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kItems) return Ref::steal(PySeqIter_New(std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kListItems) return Ref::steal(PyObject_GetIter(std::bit_cast<PyObject*>(words[0])));
   if (type.kind == Kind::kViewItems) {
@@ -446,6 +459,18 @@ Ref fresh_array(const Type& type, const int64_t* words) {
   return array;
 }
 
+Ref new_object(const Type& type, const int64_t* words);
+
+Ref new_tuple(const Type& type, const int64_t* words) {
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(type.asked.size())));
+  for (size_t i = 0; tuple && i < type.asked.size(); i++) {
+    Ref number = new_object(type.asked[i], words + i);
+    if (!number) return Ref();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), number.release());
+  }
+  return tuple;
+}
+
 Ref new_object(const Type& type, const int64_t* words) {
   switch (type.kind) {
     case Kind::kUnbound:
@@ -456,8 +481,8 @@ Ref new_object(const Type& type, const int64_t* words) {
     case Kind::kBool: return Ref::steal(PyBool_FromLong(words[0] & 1));
     case Kind::kComplex: return Ref::steal(PyComplex_FromDoubles(std::bit_cast<double>(words[0]), std::bit_cast<double>(words[1])));
     case Kind::kNumpy: return scalar_of(type.dtype, words);
+    case Kind::kTuple: return words[0] ? Ref::borrow(std::bit_cast<PyObject*>(words[0])) : new_tuple(type, words + 1);
     case Kind::kArray:
-    case Kind::kTuple:
     case Kind::kHeld: return Ref::borrow(std::bit_cast<PyObject*>(words[0]));
     case Kind::kView: return view_of_array(type, words);
     case Kind::kFresh: return fresh_array(type, words);

@@ -30,12 +30,12 @@ struct Type {
     kRange,          // made by the loop: start, step, length, stop
     // Iterators that no one else has:
     kRangeIterator,  // next number, step, how many are left
-    kItems,          // over the items of an array: the words of a kArray, the number of the next
+    kItems,          // over the items of an array, or reversed() of one: the words of a kArray, the number of the next
     kViewItems,      // over the items of part of an array: the words of a kView, the number of the next
     kListItems,      // over a list, or a tuple (flags), of Python's ints (int64), floats (float64) or kTuples (asked): it, the number of the next
-    kEnumerate,      // the next number, and what the iterator that it asks has
+    kEnumerate,      // the next number, and what the iterator that it asks has, which may be a zip of numbers
     kZip,            // what the iterators that it asks have
-    kTuple,          // of numbers, on the stack: the tuple, which something else holds, and the numbers
+    kTuple,          // of numbers, on the stack: the tuple, which something else holds, or null where a zip gave it, and the numbers
     kObject,         // anything else: carried along as it is
   };
   Kind kind = Kind::kUnbound;
@@ -45,6 +45,7 @@ struct Type {
   int32_t object = -1;         // kObject: which of the region's objects
   std::vector<Type> asked = {};     // kEnumerate, kZip: the iterators; kTuple: the numbers; kListItems: what a tuple among the items is
   bool is_close = false;            // of arrays, and of what is gone through: along the last axis, one element stands beside the other
+  bool is_backwards = false;        // kItems: from the last item to the first
   bool operator==(const Type&) const = default;
   std::strong_ordering operator<=>(const Type& other) const;
   bool is_iterator() const { return kind >= Kind::kRangeIterator && kind <= Kind::kZip; }

@@ -83,11 +83,12 @@ class RegionWriter {
   // What a recording that can't be written, or need not, has changed.
   struct Mark {
     std::vector<Type> sources;
+    std::set<int> read, stored;  // holders: sources that are gone are none
     std::set<int> next;
     size_t steps, routines;
     int64_t logged;
   };
-  Mark mark(int number) const { return {region_.sources, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size(), region_.logged}; }
+  Mark mark(int number) const { return {region_.sources, region_.read, region_.stored, blocks_[number].next, blocks_[number].steps.size(), region_.routines.size(), region_.logged}; }
   void back_to(int number, const Mark& mark);
   // Where the block begins: its code for many turns, if a turn of a loop over a range begins with it, else its first recording.
   void write_many_turns(int number);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -160,7 +161,7 @@ class Capture {
   Ended begin_turn(Run& run, Entries& entries, bool& ran);
   bool is_known(const Chain& chain, const Entries& entries) const;
   Ended run_turn(Run& run, const Entries& entries);
-  Ended serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects);
+  Ended serve_here(Run& run, Entries& entries, Compilation& compilation, guards::Objects& objects);
   // Runs the loop that the chain stands in as native code, if there is such code, or it is time to make it. ran: some of it was run.
   Ended run_region(Run& run, Entries& entries, bool& ran);
   bool may_have_regions(const Run& run, const Entries& entries) const;
@@ -204,7 +205,11 @@ class Capture {
   void note_loop(LoopNote note);
   void look_for_inputs(const Chain& chain, Entries& entries, PyObject* const* const* frames) const;
   Ended leave_barren_call(Chain& chain, Ref& result);
-  Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception);
+  // How recordings go through calls, see Recording::ways.
+  using Ways = std::set<std::vector<bool>>;
+  static Ways ways_from(const Entries& entries, PyObject* const* const* frames);
+  // known_ways: of one that goes so another isn't made.
+  Ended record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception, const Ways& known_ways);
   Ended serve_or_record(Run& run, Entries& entries, bool& may_go_on);
   // Whether a place isn't recorded this time. Nobody has asked for it, recordings have taken their share, and it hasn't been met often since.
   bool puts_off(Entries& entries);

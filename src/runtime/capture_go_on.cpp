@@ -160,6 +160,17 @@ bool Capture::is_known(const Chain& chain, const Entries& entries) const {
   });
 }
 
+// Through calls, of those that serve.
+Capture::Ways Capture::ways_from(const Entries& entries, PyObject* const* const* frames) {
+  Ways ways;
+  for (const Held<Compilation>& entry : entries.list) {
+    guards::Objects objects;
+    const std::vector<bool>& its = entry->recording->ways;
+    if (!its.empty() && same_bound_slots(*entry->recording, frames) && entry->guards.check(frames, objects, nullptr)) ways.insert(its);
+  }
+  return ways;
+}
+
 Ended Capture::begin_turn(Run& run, Entries& entries, bool& ran) {
   run.trial.arrive(entries);
   // Tests that leave graphs early want them to be entered.
@@ -189,7 +200,7 @@ Ended Capture::run_turn(Run& run, const Entries& entries) {
 }
 
 // Serves one run of a graph, up to its exit.
-Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compilation, guards::Objects& objects) {
+Ended Capture::serve_here(Run& run, Entries& entries, Compilation& compilation, guards::Objects& objects) {
   run.worth.nodes += compilation.array_nodes;
   // What inner frames hold goes with them, before the exit is made.
   if (run.chain.size() > 1) objects.own_slots();
@@ -197,6 +208,7 @@ Ended Capture::serve_here(Run& run, const Entries& entries, Compilation& compila
   if (compilation.recording->returns && run.chain.is_held()) return objects.clear(), finished(run.chain.finish_in_cpython(false), run.result);
   const uint64_t left_early = compilation.left_early;
   const Ended ended = run_graph(run.thread, compilation, objects, run.chain, run.result);
+  if (left_early != compilation.left_early && !compilation.recording->ways.empty()) entries.lost_way = true;
   if (ended != Ended::kRunning || left_early != compilation.left_early) return ended;
   if (run.trial.is_of(entries)) run.trial.serves(compilation.turns);
   run.times.serves(compilation.turns);
@@ -275,7 +287,7 @@ Ended Capture::leave_barren_call(Chain& chain, Ref& result) {
 }
 
 // Runs and records, up to a break.
-Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception) {
+Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* frames, bool& past_exception, const Ways& known_ways) {
   // They would see the recorder look at tensors.
   if (torch::modes_are_active()) return finished(run.chain.finish_in_cpython(false), run.result);
   std::unique_ptr<recorder::Recording> recording;
@@ -293,6 +305,7 @@ Ended Capture::record_here(Run& run, Entries& entries, PyObject* const* const* f
   if (drops) return without_recording(run.chain, run.result, ended, *recording, checkpoints);
   if (ended == Ended::kRunning && long_loops_.size() > long_loops) return ended;  // next time it ends behind the first turn
   if (ended == Ended::kRunning && recording->is_barren) return past_exception = true, leave_barren_call(run.chain, run.result);
+  if (ended == Ended::kRunning && known_ways.count(recording->ways)) return ended;
   const Ref transforms = Ref::borrow(recording->transforms.get());
   const Held<Compilation> added = add(entries, std::move(recording));
   if (added && is_tried()) run.worth.count_recording(*added);
@@ -339,8 +352,9 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& may_go_on) {
   look_at_several(entries);
   compilation = match(entries, frames.data(), objects);
   const bool several = compilation && wants_several(entries, *compilation, run.chain);
+  const bool is_lost = compilation && std::exchange(entries.lost_way, false) && !compilation->recording->ways.empty() && !is_full(entries, settings_.max_entries);
   if (compilation && Measure::what & Measure::kGuards) compilation->take_costs(frames.data());
-  if (compilation && !several) return serve_here(run, entries, *compilation, objects);
+  if (compilation && !several && !is_lost) return serve_here(run, entries, *compilation, objects);
   if (!compilation && puts_off(entries)) return may_go_on = true, run_unrecorded(run, entries);
   if (!compilation) drop_spent(entries);
   if (!compilation && drop_dead(entries, is_full(entries, settings_.max_entries))) drop_regions();
@@ -348,7 +362,7 @@ Ended Capture::serve_or_record(Run& run, Entries& entries, bool& may_go_on) {
   run.trial.stop();
   run.times.records();
   objects.clear();
-  return several ? record_several(entries, run.chain, run.result, may_go_on) : record_here(run, entries, frames.data(), may_go_on);
+  return several ? record_several(entries, run.chain, run.result, may_go_on) : record_here(run, entries, frames.data(), may_go_on, is_lost ? ways_from(entries, frames.data()) : Ways());
 }
 
 // The chain stands at an instruction boundary: serve from there, record from there, or let CPython go on.

@@ -46,6 +46,7 @@ struct Entries : Holdable {
   uint64_t replaced = 0;  // recordings that gave way to more general ones
   uint64_t spent = 0;     // ... that were
   std::map<std::string, GuardFailures> failures_before;  // of those, by what the guard looks at
+  bool lost_way = false;   // a recording that serves was left, as a branch in a call went another way: there may be one of that
   bool runs_plain = false;  // code behind the place looks at objects that a graph wouldn't make
   LoopTrial trial;
   Held<LoopRegion> region;  // of the loop around the place, which can be entered here

@@ -22,7 +22,7 @@ Plan branch(const Site& site) {
     recorder.guards().require_length(value.a, object);
     return {};
   }
-  if (recorder.check_truth(recorder.label(top), object) || recorder.known(recorder.label(top), object)) return {};
+  if (recorder.check_truth(recorder.label(top), object) || recorder.known(recorder.label(top), object) || recorder.check_truth_in_call(recorder.label(top), object)) return {};
   if (std::optional<Plan> plan = truth_of_object(site)) return *std::move(plan);
   if (is_always_true(Py_TYPE(object)) && fixes_type(recorder, recorder.label(top), object)) return {};
   return plan_break(Break::kDataBranch, value.kind == Value::Kind::kTruth ? "numpy.bool" : type_name(object));

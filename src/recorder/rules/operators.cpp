@@ -231,7 +231,7 @@ Plan truth(const Site& site) {
   Recorder& recorder = site.recorder;
   const Operated input = at(site, 1);
   if (torch::is_tensor(input.object)) return tests_for_errors(site) && recorder.check_truth_of_tensor(input.label, input.object) ? plan_constant() : plan_break(Break::kDataBranch, type_name(input.object));
-  if (recorder.check_truth(input.label, input.object)) return plan_constant();
+  if (recorder.check_truth(input.label, input.object) || recorder.check_truth_in_call(input.label, input.object)) return plan_constant();
   const Value& value = recorder.value(input.label);
   if (is_made_container(value)) return plan_constant();
   // A subclass in C, as OrderedDict is.

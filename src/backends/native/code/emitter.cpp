@@ -49,10 +49,6 @@ void Emitter::need(const std::string& declaration) {
   if (needed_.find(declaration) == std::string::npos) needed_ += declaration + "\n";
 }
 
-void Emitter::keep(const std::string& function) {
-  if (std::find(kept_.begin(), kept_.end(), function) == kept_.end()) kept_.push_back(function);
-}
-
 Term Emitter::number(const std::string& type, double value) {
   char text[32];
   const double rounded = element(type) == "float" ? static_cast<double>(static_cast<float>(value)) : value;
@@ -86,6 +82,18 @@ Term Emitter::hidden_zero(const std::string& type) {
 std::string definition_of_hidden_zero(const std::string& type) {
   const bool is_integer = type[0] == 'i';
   return "  %hidden." + type + " = call " + type + " asm \"\", \"=" + (is_integer ? "r" : "x") + ",0\"(" + type + (is_integer ? " 0)\n" : " 0.0)\n");
+}
+
+std::string kept_for_vectors(const std::string& declarations) {
+  constexpr std::string_view kOnVectors = "declare <";
+  std::string list;
+  int count = 0;
+  for (size_t at = 0; at < declarations.size(); at = declarations.find('\n', at) + 1) {
+    if (declarations.compare(at, kOnVectors.size(), kOnVectors) != 0) continue;
+    const size_t name = declarations.find('@', at);
+    list += (count++ ? ", ptr " : "ptr ") + declarations.substr(name, declarations.find('(', name) - name);
+  }
+  return count ? "@llvm.compiler.used = appending global [" + std::to_string(count) + " x ptr] [" + list + "], section \"llvm.metadata\"\n" : "";
 }
 
 namespace {

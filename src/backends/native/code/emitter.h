@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace evalframe::native {
 
@@ -32,6 +31,9 @@ inline constexpr int kAllGathered = 6;
 inline constexpr const char* kHidden[] = {"i32", "i64", "float", "double"};
 std::string definition_of_hidden_zero(const std::string& type);
 
+// A list of the functions on vectors among these declarations, which keeps them until the vectoriser, and nobody else, calls them; empty: there are none.
+std::string kept_for_vectors(const std::string& declarations);
+
 class Emitter {
  public:
   // quiet: comparisons raise no flag on NaN, as NumPy's. Else they take one instruction and may raise "invalid".
@@ -50,8 +52,6 @@ class Emitter {
   void label(const std::string& name) { text_ += name + ":\n"; }
   // Asks for a declaration or a helper function in the module; each text is written once.
   void need(const std::string& declaration);
-  // Asks that a declared function stay declared though only the vectoriser calls it.
-  void keep(const std::string& function);
 
   Term number(const std::string& type, double value);
   Term integer(const std::string& type, int64_t value);
@@ -69,7 +69,6 @@ class Emitter {
 
   const std::string& text() const { return text_; }
   const std::string& needed() const { return needed_; }
-  const std::vector<std::string>& kept() const { return kept_; }
 
  private:
   bool quiet_;
@@ -79,7 +78,6 @@ class Emitter {
   std::string text_;
   std::string needed_;
   std::string hidden_;  // types
-  std::vector<std::string> kept_;
   void gather(int which, const std::string& ref);
 
   std::array<std::string, kAllGathered> gathered_;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "backends/native/code/emitter.h"
+#include "backends/native/code/late.h"
 #include "backends/native/code/scalar_lowering.h"
 
 namespace evalframe::native {
@@ -43,7 +44,8 @@ class Writer {
     values_.resize(kernel_.inputs.size());
     write_bases();
     write_body();
-    std::string text = body_.needed() + entry_.needed() + kept();
+    const std::string needed = body_.needed() + entry_.needed(), kept = kept_for_vectors(needed);
+    std::string text = needed + kept;
     text += std::string("define i32 ") + kFunctionName + "(ptr %data, ptr %outer, ptr %inner, i64 %rows, i64 %columns) #0 {\nentry:\n";
     text += renamed(entry_.text(), "%v", "%e") + hidden_zeros() + "  br label %row\n";
     text += "row:\n  %o = phi i64 [ 0, %entry ], [ %o.next, %row.end ]\n" + phis("%row.sticky", "%entry", "0", "%row.end", false);
@@ -54,7 +56,7 @@ class Writer {
     text += "  br i1 %i.done, label %row.end, label %column, !llvm.loop !0\n";
     text += "row.end:\n  %o.next = add nuw nsw i64 %o, 1\n  %o.done = icmp eq i64 %o.next, %rows\n";
     text += "  br i1 %o.done, label %end, label %row\nend:\n" + returned() + "}\n";
-    return text + kModuleEnd + (!body_.kept().empty() ? kLoopOfCalls : rows_ == Rows::kShort ? kLoopOfShortRows : kLoop);
+    return with_late_functions(text + kModuleEnd + (!kept.empty() ? kLoopOfCalls : rows_ == Rows::kShort ? kLoopOfShortRows : kLoop));
   }
 
  private:
@@ -62,13 +64,6 @@ class Writer {
     std::string text;
     for (const char* type : kHidden) text += body_.hides(type) ? definition_of_hidden_zero(type) : "";
     return text;
-  }
-  std::string kept() const {
-    std::string list;
-    for (const std::string& function : body_.kept()) list += (list.empty() ? "ptr " : ", ptr ") + function;
-    if (list.empty()) return {};
-    return "@llvm.compiler.used = appending global [" + std::to_string(body_.kept().size()) + " x ptr] [" + list +
-           "], section \"llvm.metadata\"\n";
   }
   int operands() const { return static_cast<int>(kernel_.inputs.size() + kernel_.outputs.size()); }
   Access access(int operand) const { return static_cast<Access>(access_[operand]); }
@@ -154,13 +149,19 @@ class Writer {
       for (int k = 0; k < 3; ++k) {
         if (used[k] >= 0) in[k] = value(used[k]);
       }
-      values_.push_back(lower(body_, op.op, op.dtype, in));
+      values_.push_back(is_by_fixed(op) ? exact(op.dtype, quotient_by_fixed(in[0].real, in[1].real)) : lower(body_, op.op, op.dtype, in));
       if (!needed[values_.size() - 1] && raises_flags(op)) compute_everywhere(values_.back());
     }
     for (int operand = static_cast<int>(kernel_.inputs.size()); operand < operands(); ++operand) {
       const KernelOutput& output = kernel_.outputs[operand - kernel_.inputs.size()];
       store_element(body_, cast(value(output.value), element(operand)), address(operand), kAccessGroup);
     }
+  }
+
+  // A quotient whose divisor is the same for the elements of a row, if these are more than what that takes to prepare.
+  bool is_by_fixed(const KernelOp& op) const {
+    if (op.op != ScalarOp::divide || op.dtype != DType::float64 || !is_input(op.b) || rows_ == Rows::kShort) return false;
+    return access(op.b) == Access::kScalar || access(op.b) == Access::kBroadcast;
   }
 
   // Where the processor notes something of floats.

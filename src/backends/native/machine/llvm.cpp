@@ -11,6 +11,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "backends/native/code/late.h"
 #include "backends/native/machine/machine.h"
 
 namespace evalframe::native {
@@ -42,6 +43,7 @@ struct Functions {
   void (*SetDataLayout)(Module*, const char* layout);
   bool (*VerifyModule)(Module*, char** message);
   void (*DisposeModule)(Module*);
+  int (*LinkModules)(Module*, Module* from, char** message);  // uses up what it takes from
   Target* (*GetTargetFromTriple)(const char* triple, char** message);
   TargetMachine* (*CreateTargetMachine)(Target*, const char* triple, const char* cpu, const char* features, int level, const char* reloc, const char* code_model, int prints, int jit, const char* abi);
   void (*DisposeTargetMachine)(TargetMachine*);
@@ -57,6 +59,8 @@ struct Functions {
   PassBuilder* (*CreatePassBuilder)(TargetMachine*, Options*);
   void (*DisposePassBuilder)(PassBuilder*);
   Passes* (*buildPerModuleDefaultPipeline)(PassBuilder*, int level);
+  Passes* (*CreateNewModulePassManager)();
+  void (*module_AddAlwaysInlinerPass)(Passes*);
   void (*RunNewModulePassManager)(Passes*, Module*, PassBuilder*);
   void (*DisposeNewModulePassManger)(Passes*);
   Buffer* (*TargetMachineEmitToMemory)(TargetMachine*, Module*, int is_object, char** message);
@@ -93,12 +97,13 @@ std::optional<Functions> functions_of(void* handle) {
   FIND(InitializeNativeTarget), FIND(InitializeNativeAsmPrinter), FIND(InitializeNativeAsmParser);
   FIND(GetDefaultTargetTriple), FIND(GetHostCPUName), FIND(GetHostCPUFeatures), FIND(DisposeString);
   FIND(ContextCreate), FIND(ContextDispose);
-  FIND(ParseAssembly), FIND(SetTarget), FIND(SetDataLayout), FIND(VerifyModule), FIND(DisposeModule);
+  FIND(ParseAssembly), FIND(SetTarget), FIND(SetDataLayout), FIND(VerifyModule), FIND(DisposeModule), FIND(LinkModules);
   FIND(GetTargetFromTriple), FIND(CreateTargetMachine), FIND(DisposeTargetMachine);
   FIND(CreateTargetMachineData), FIND(CopyStringRepOfTargetData), FIND(DisposeTargetData);
   FIND(CreatePipelineTuningOptions), FIND(DisposePipelineTuningOptions);
   FIND(PTOSetLoopInterleaving), FIND(PTOSetLoopVectorization), FIND(PTOSetSLPVectorization), FIND(PTOSetLoopUnrolling);
   FIND(CreatePassBuilder), FIND(DisposePassBuilder), FIND(buildPerModuleDefaultPipeline);
+  FIND(CreateNewModulePassManager), FIND(module_AddAlwaysInlinerPass);
   FIND(RunNewModulePassManager), FIND(DisposeNewModulePassManger);
   FIND(TargetMachineEmitToMemory), FIND(GetBufferStart), FIND(GetBufferSize), FIND(DisposeMemoryBuffer);
 #undef FIND
@@ -117,7 +122,7 @@ Owned<TargetMachine> machine_of(int level) {
   return {machine, call.DisposeTargetMachine};
 }
 
-Owned<Module> parsed(Context* context, const std::string& ir, TargetMachine* machine) {
+Owned<Module> parsed(Context* context, std::string ir, TargetMachine* machine) {
   const Functions& call = llvm->call;
   char* message = nullptr;
   Owned<Module> module(call.ParseAssembly(context, ir.c_str(), &message), call.DisposeModule);
@@ -133,16 +138,30 @@ Owned<Module> parsed(Context* context, const std::string& ir, TargetMachine* mac
   return module;
 }
 
-void optimise(Module* module, TargetMachine* machine) {
+Owned<PassBuilder> pass_builder(TargetMachine* machine) {
   const Functions& call = llvm->call;
   const Owned<Options> options(call.CreatePipelineTuningOptions(), call.DisposePipelineTuningOptions);
   call.PTOSetLoopVectorization(options.get(), true);
   call.PTOSetSLPVectorization(options.get(), false);
   call.PTOSetLoopInterleaving(options.get(), true);
   call.PTOSetLoopUnrolling(options.get(), true);
-  const Owned<PassBuilder> builder(call.CreatePassBuilder(machine, options.get()), call.DisposePassBuilder);
-  const Owned<Passes> passes(call.buildPerModuleDefaultPipeline(builder.get(), 2), call.DisposeNewModulePassManger);
-  call.RunNewModulePassManager(passes.get(), module, builder.get());
+  return {call.CreatePassBuilder(machine, options.get()), call.DisposePassBuilder};
+}
+
+void optimise(Module* module, PassBuilder* builder) {
+  const Owned<Passes> passes(llvm->call.buildPerModuleDefaultPipeline(builder, 2), llvm->call.DisposeNewModulePassManger);
+  llvm->call.RunNewModulePassManager(passes.get(), module, builder);
+}
+
+// Functions that are called, and their code in the place of the calls.
+void add_late(Module* module, Owned<Module> late, PassBuilder* builder) {
+  const Functions& call = llvm->call;
+  char* message = nullptr;
+  const bool fails = call.LinkModules(module, late.release(), &message) != 0;
+  if (const std::string told = text_of(call, message); fails) fail("LLVM's linker", told);
+  const Owned<Passes> passes(call.CreateNewModulePassManager(), call.DisposeNewModulePassManger);
+  call.module_AddAlwaysInlinerPass(passes.get());
+  call.RunNewModulePassManager(passes.get(), module, builder);
 }
 
 std::optional<Llvm> loaded(const std::string& directory) {
@@ -194,8 +213,11 @@ std::string compile_by_llvm(const std::string& ir, Effort effort) {
   const Functions& call = llvm->call;
   const Owned<Context> context(call.ContextCreate(), call.ContextDispose);
   const Owned<TargetMachine> machine = machine_of(effort == Effort::kFull ? 2 : 0);
-  const Owned<Module> module = parsed(context.get(), ir, machine.get());
-  if (effort != Effort::kQuick) optimise(module.get(), machine.get());
+  const auto [early, late] = parts_of(ir);
+  const Owned<Module> module = parsed(context.get(), std::string(early), machine.get());
+  const Owned<PassBuilder> builder = pass_builder(machine.get());
+  if (effort != Effort::kQuick) optimise(module.get(), builder.get());
+  if (!late.empty()) add_late(module.get(), parsed(context.get(), std::string(late), machine.get()), builder.get());
   char* message = nullptr;
   const Owned<Buffer> buffer(call.TargetMachineEmitToMemory(machine.get(), module.get(), 1, &message), call.DisposeMemoryBuffer);
   if (const std::string told = text_of(call, message); !buffer) fail("LLVM's code generation", told);

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -114,8 +115,18 @@ Ref call_llvm(const char* function, const char* format, Arguments... arguments) 
 
 template <class Function> void* address(Function function) { return reinterpret_cast<void*>(function); }
 
+// The largest whole number whose square isn't larger; n: not negative.
+int64_t whole_root(int64_t n) {
+  auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+  while (root > n / std::max<int64_t>(root, 1)) root--;
+  while (root + 1 <= n / (root + 1)) root++;
+  return root;
+}
+
 // What generated code may call besides the elementary functions.
 const LibraryFunction kOtherFunctions[] = {
+    {"evalframe_gcd", address<int64_t (*)(int64_t, int64_t)>(std::gcd)},
+    {"evalframe_isqrt", address(whole_root)},
     {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},
     {"evalframe_pow_of_whole", address(pow_of_whole)},
     {"evalframe_fmodf", address<float (*)(float, float)>(std::fmod)},

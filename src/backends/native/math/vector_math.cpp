@@ -10,12 +10,11 @@ namespace {
 
 std::string joined(const std::string& type, int count) { return count == 1 ? type : type + ", " + type; }
 
-// Declares a vector form, keeps it from being dropped before the vectoriser asks for it, and returns its row of the attribute.
+// Declares a vector form, and returns its row of the attribute.
 std::string variant(Emitter& emitter, const std::string& operation, const std::string& scalar, const std::string& type, int lanes, int arguments) {
   const std::string name = operation + "x" + std::to_string(lanes);
   const std::string vector = "<" + std::to_string(lanes) + " x " + type + ">";
   emitter.need("declare " + vector + " @" + name + "(" + joined(vector, arguments) + ")");
-  emitter.keep("@" + name);
   return "_ZGV_LLVM_N" + std::to_string(lanes) + (arguments == 1 ? "v_" : "vv_") + scalar + "(" + name + ")";
 }
 
