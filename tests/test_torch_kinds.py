@@ -205,3 +205,39 @@ def test_what_no_backend_can_trace_is_run_by_the_recorded_calls(program, dynamic
     for rows_of in (3, 3, 4, 5):
         x = torch.linspace(-1, 1, 4 * rows_of).reshape(rows_of, 4)
         torch.testing.assert_close(captured(x), program(x))
+
+
+def test_a_graph_that_comes_to_nothing_is_not_warned_of():
+    experts = [nn.Linear(4, 4) for _ in range(2)]
+
+    def mixed(x, of):
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(experts):
+            y[of == number] += expert(x[of == number])
+        return y
+
+    captured = evalframe.torch.compile(mixed, backend="aot_eager")
+    x, of = torch.linspace(-1, 1, 12).reshape(3, 4), torch.tensor([0, 1, 0])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            torch.testing.assert_close(captured(x, of), mixed(x, of))
+    assert told == []
+
+
+def test_what_a_backend_warns_of_is_told():
+    def warning(module, examples):
+        warnings.warn("slow here", stacklevel=1)
+        return module.forward
+
+    captured = evalframe.torch.compile(lambda x: x * 2, backend=warning)
+    with pytest.warns(UserWarning, match="slow here"):
+        captured(torch.ones(3))
+
+    def failing(module, examples):
+        warnings.warn("about to fail", stacklevel=1)
+        raise KeyError(3)
+
+    captured = evalframe.torch.compile(lambda x: x * 2, backend=failing)
+    with pytest.warns(UserWarning, match="about to fail"), pytest.raises(evalframe.BackendError):
+        captured(torch.ones(3))

@@ -20,7 +20,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, P
 from evalframe import _core
 from evalframe.torch.default_device import set_aside
 from evalframe.torch.graphs import ERROR, graph_module, graph_of, has_bodies, has_classes, has_numbers
-from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, unlogged, unwarned, with_sizes
+from evalframe.torch.sizes import OtherSizesError, Served, Symbolic, told_if_made, unlogged, unwarned, with_sizes
 from evalframe.torch.stretches import PARAMETERS, Guard, Stretch
 from evalframe.torch.writes import apart, separated, take_given_back, with_given_back
 from evalframe.user_backends import BackendError
@@ -186,13 +186,14 @@ class Lowering:
         options = {} if self._options is None else {"options": self._options}
         if self.name == "inductor" and options:
             options = {"config_patches": self._options or {}}
-        try:
-            with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
-                function = self._backend(module, inputs, **options)
-        except Exception as error:
-            if _has_no_graph(error) or _IS_OVERWRITTEN in str(error) or _MAY_ALIAS in str(error):
-                raise OtherSizesError from error
-            raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
+        with told_if_made():
+            try:
+                with torch.set_grad_enabled(stretch.gradients), _random_kept(), _state_kept(), set_aside():
+                    function = self._backend(module, inputs, **options)
+            except Exception as error:
+                if _has_no_graph(error) or _IS_OVERWRITTEN in str(error) or _MAY_ALIAS in str(error):
+                    raise OtherSizesError from error
+                raise _error(self.name, stretch.told[0], f"raised {type(error).__name__}: {error}") from error
         if not callable(function):
             raise _error(self.name, stretch.told[0], f"returned {type(function).__name__}, which can't be called")
         return function

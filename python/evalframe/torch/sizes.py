@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -60,6 +61,27 @@ def unwarned() -> Iterator[None]:
 
 class OtherSizesError(Exception):
     """A branch that the program took for its sizes isn't taken for these, or it raises."""
+
+
+@contextlib.contextmanager
+def told_if_made() -> Iterator[None]:
+    """What this thread is warned of is told at the end, and not at all where no graph comes of it."""
+    told: list[tuple[Any, ...]] = []
+    show, thread = warnings.showwarning, threading.get_ident()
+
+    def keep(*warning: Any) -> None:
+        told.append(warning) if threading.get_ident() == thread else show(*warning)
+
+    warnings.showwarning = keep
+    try:
+        yield
+    except OtherSizesError:
+        told.clear()
+        raise
+    finally:
+        warnings.showwarning = show
+        for warning in told:
+            show(*warning)
 
 
 class Symbolic:
