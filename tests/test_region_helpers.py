@@ -85,6 +85,18 @@ def roots(x: Any, out: Any) -> Any:
         out[i] = math.sqrt(positive(x[i] + 10.0))
 
 
+def clamped(value: Any, low: float, high: float) -> Any:
+    return max(low, min(high, value))
+
+
+def clamps(x: Any, out: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        out[i] = clamped(x[i], -0.5, 0.5)
+        total += clamped(i * 0.01, 0.25, out[i])
+    return total
+
+
 def told(function: Callable[..., Any], x: Any, out: Any) -> Any:
     with warnings.catch_warnings(record=True) as met:
         warnings.simplefilter("always")
@@ -95,7 +107,7 @@ def told(function: Callable[..., Any], x: Any, out: Any) -> Any:
     return result, type(result), [(str(warning.message), warning.lineno) for warning in met]
 
 
-PROGRAMS = [clipped, loss, signs, nested, in_inner_loops, roots]
+PROGRAMS = [clipped, loss, signs, nested, in_inner_loops, roots, clamps]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

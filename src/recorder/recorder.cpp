@@ -283,6 +283,7 @@ void Recorder::check_result(const Activation& frame, int32_t node) {
   } else {
     const int32_t check = add_plain_node(Form::kCheckMeta, 0, nullptr, {Operand::node(node)}, Py_None);
     recording_->graph.nodes[check].meta = meta;
+    if (is_called_in_turn()) recording_->ways.push_back(meta.kind == Kind::kNumpyScalar);
   }
   mark_ = here;
 }

@@ -265,7 +265,7 @@ struct Recording {
   bool leaves_bodies = false;  // it ends in the midst of what torch's higher-order operators call
   Ref awaited;              // the name of a module that isn't loaded yet, in front of whose import it ends
   uint64_t bytecodes = 0;
-  std::vector<bool> ways;          // how branches on data in calls went, which are checks in the graph
+  std::vector<bool> ways;          // how branches on data in calls went, and whether results there were NumPy's, which are checks in the graph
   bool records_gradients = false;  // torch does, at the start
   std::vector<Ref> torch_modes;    // calls that set torch's modes as they were at the start, where the recorded code changes some
   Ref transforms;           // how torch.func's transformations were at the start, where the recorded code looks at them

@@ -375,6 +375,8 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   const bool first = agrees(choice.first.type, node.meta);
   if (!first && !agrees(choice.second.type, node.meta)) throw Unsupported("min() or max() with another result");
   const Written& here = first ? choice.first : choice.second;
+  const Term holds = first ? choice.is_first : !choice.is_first;
+  if (is_inlined(index)) return block_.leave_unless(holds), here;  // of the other another recording is
   Slots there = state_at(index);
   const Instruction& call = own_instruction(index);
   const auto taken = static_cast<size_t>(call.arg) + 2;
@@ -382,7 +384,7 @@ Written RecordingWriter::write_choice(int32_t index, const Choice& choice, const
   there.resize(there.size() - taken);
   push(there, first ? choice.second : choice.first);
   settle(index);
-  go_on_beside(first ? choice.is_first : !choice.is_first, std::move(there), instruction_at(index) + 1, false);
+  go_on_beside(holds, std::move(there), instruction_at(index) + 1, false);
   return here;
 }
 
