@@ -95,7 +95,7 @@ bool goes_through_range(const Activation& frame) { return frame.depth() && frame
 }  // namespace
 
 bool Recorder::is_called_in_turn() const {
-  if (is_outermost() || recording_->start.size() != 1 || back_jumps_ > 0 || purpose_.fixes_numbers) return false;
+  if (is_outermost() || recording_->start.size() != 1 || back_jumps_ > 0 || purpose_.fixes_numbers || purpose_.keep_inputs) return false;
   const int32_t call = recording_->graph.frames[static_cast<size_t>(frames_[1].graph_frame)].call_instruction, begin = recording_->start[0].next;
   const bytecode::Code& code = *frames_[0].code;
   const auto first = std::min(call, begin), last = std::max(call, begin), count = static_cast<int32_t>(code.instructions.size());
