@@ -72,7 +72,7 @@ def told_if_made() -> Iterator[None]:
     def keep(*warning: Any) -> None:
         told.append(warning) if threading.get_ident() == thread else show(*warning)
 
-    warnings.showwarning = keep
+    warnings.showwarning = keep  # type: ignore[assignment]
     try:
         yield
     except OtherSizesError:
