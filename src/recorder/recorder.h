@@ -326,8 +326,7 @@ class Recorder {
   // Of a loop that is unrolled, in front of its GET_ITER. Those of frames that nobody sees are another's calls.
   Py_ssize_t most_turns(const evaluator::Activation& frame) const;
   bool is_outermost() const { return frames_.size() == 1; }
-  // Whether the innermost frame is that of a call, by way of others, in a loop of the outermost one in whose turn the recording began: what other turns do there
-  // they have other recordings for.
+  // Whether the innermost frame is that of a call, by way of others, in the turn of a loop in which the recording began: for what other turns do there, there are other recordings.
   bool is_called_in_turn() const;
   // Whether the innermost frame is that of a generator that was there at the start.
   bool is_in_outer_generator() const { return frames_.back().generator == kOuterGenerator; }

@@ -630,8 +630,8 @@ std::string RegionWriter::entry_text(size_t entry, const Arrivals& arrivals) con
 
 std::string RegionWriter::function() {
   for (const State& entry : region_.entries) save_of(numbers_.at(entry));
-  const std::string needed = lines_once(needed_);
-  std::string text = needed + native::kept_for_vectors(needed);
+  const std::string needed = lines_once(needed_), kept = native::kept_for_vectors(needed);
+  std::string text = needed + kept;
   // As if it were known how often it is run (!4), so that LLVM computes what rare ways need on these: what the one turn at a time needs that follows on
   // a check of many was computed in front of each row, and kept in memory.
   text += std::string("define ") + (goes_back() ? std::string("internal i32 ") + kTurns : std::string("i32 ") + native::kFunctionName) + kParameters + " #0 !prof !4 {\nbegin:\n";
@@ -705,7 +705,8 @@ std::string RegionWriter::function() {
   }
   text += "}\n";
   if (goes_back()) text += function_of_turns();
-  return text + R"(attributes #0 = { nounwind }
+  // Vectors that wait on the stack for a call to return are read in half of the time where they cross no cache lines.
+  return text + (kept.empty() ? "attributes #0 = { nounwind }" : "attributes #0 = { nounwind alignstack=64 }") + R"(
 attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nobuiltin }
 attributes #3 = { noinline nounwind }

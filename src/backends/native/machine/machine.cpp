@@ -125,6 +125,9 @@ int64_t whole_root(int64_t n) {
 
 // What generated code may call besides the elementary functions.
 const LibraryFunction kOtherFunctions[] = {
+#define EVALFRAME_MATH1(name, c_name) {"evalframe_c_" #c_name, address<double (*)(double)>(::c_name)}, {"evalframe_c_" #c_name "f", address<float (*)(float)>(::c_name##f)},
+#define EVALFRAME_MATH2(name, c_name)
+#include "backends/native/math/vector_math.def"
     {"evalframe_gcd", address<int64_t (*)(int64_t, int64_t)>(std::gcd)},
     {"evalframe_isqrt", address(whole_root)},
     {"evalframe_fmod", address<double (*)(double, double)>(std::fmod)},

@@ -42,9 +42,10 @@ Term apply(const char* function, std::initializer_list<Term> arguments) {
 }
 
 Term apply_c(const char* function, const char* c_name, const Term& x) {
-  const std::string name = c_name + std::string(x.type == "double" ? "" : "f");
-  x.emitter->need("declare " + x.type + " @" + name + "(" + x.type + ") #1");
-  return x.emitter->let(x.type, "call " + x.type + " @" + name + "(" + x.type + " " + x.ref + ") nobuiltin" + vector_forms(*x.emitter, full_name(function, x.type), name, x.type, 1));
+  // LLVM would compute a function beforehand that it knows by its name, and looks for no vector forms of one that it is told not to know.
+  const std::string name = std::string("evalframe_c_") + c_name + (x.type == "double" ? "" : "f");
+  x.emitter->need("declare " + x.type + " @" + name + "(" + x.type + ") nounwind willreturn memory(none)" + vector_forms(*x.emitter, full_name(function, x.type), name, x.type, 1));
+  return x.emitter->let(x.type, "call " + x.type + " @" + name + "(" + x.type + " " + x.ref + ")");
 }
 
 }  // namespace
