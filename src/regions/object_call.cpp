@@ -233,7 +233,11 @@ bool is_draw(const Graph& graph, const Node& node) {
 static bool is_of_math(const Graph& graph, const Node& node) {
   if (node.form != Form::kCall || node.keywords || !is_one_number(node.meta)) return false;
   PyObject* const callable = graph.constants[static_cast<size_t>(node.callable)].get();
-  static PyObject* const math = PyImport_ImportModule("math");  // for good
+  static PyObject* const math = [] {  // for good
+    PyObject* const module = PyImport_ImportModule("math");
+    if (!module) PyErr_Clear();  // the program keeps it from being imported
+    return module;
+  }();
   const bool is_its = PyCFunction_CheckExact(callable) && math && PyCFunction_GET_SELF(callable) == math;
   const graph::Operand* const operands = graph.operands_of(node);
   return is_its && takes_numbers(graph, {operands, operands + node.count});

@@ -150,23 +150,24 @@ Ref Capture::refuse(Entries& entries, Chain& chain) {
   return chain.finish_in_cpython(false);
 }
 
+// Without being counted.
+static bool would_serve(const Compilation& entry, PyObject* const* const* frames) {
+  guards::Objects objects;
+  return same_bound_slots(*entry.recording, frames) && entry.guards.check(frames, objects, nullptr);
+}
+
 // Whether there is nothing to be recorded: something serves from here, or there is no room.
 bool Capture::is_known(const Chain& chain, const Entries& entries) const {
   if (is_full(entries, settings_.max_entries)) return true;
   const FrameSlots frames(chain);
-  guards::Objects objects;
-  return std::any_of(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) {
-    return same_bound_slots(*entry->recording, frames.data()) && entry->guards.check(frames.data(), objects, nullptr);
-  });
+  return std::any_of(entries.list.begin(), entries.list.end(), [&](const Held<Compilation>& entry) { return would_serve(*entry, frames.data()); });
 }
 
 // Through calls, of those that serve.
 Capture::Ways Capture::ways_from(const Entries& entries, PyObject* const* const* frames) {
   Ways ways;
   for (const Held<Compilation>& entry : entries.list) {
-    guards::Objects objects;
-    const std::vector<bool>& its = entry->recording->ways;
-    if (!its.empty() && same_bound_slots(*entry->recording, frames) && entry->guards.check(frames, objects, nullptr)) ways.insert(its);
+    if (!entry->recording->ways.empty() && would_serve(*entry, frames)) ways.insert(entry->recording->ways);
   }
   return ways;
 }

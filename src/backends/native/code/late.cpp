@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/native/machine/processor.h"
+#include "backends/native/math/vector_math.h"
 
 namespace evalframe::native {
 namespace {
@@ -100,16 +101,6 @@ std::string code_of_quotients() {
   return code + "!0 = !{!\"branch_weights\", i32 1, i32 2000}\n";
 }
 
-// To LLVM's vectoriser.
-void declare_quotients(Emitter& emitter) {
-  std::string forms;
-  for (const int count : lanes()) {
-    emitter.need("declare " + declaration(form(count), vector_of(count, "double"), vector_of(count, "i64")));
-    forms += (forms.empty() ? "" : ",") + ("_ZGV_LLVM_N" + std::to_string(count)) + "vvvvv_" + kQuotient + "(" + form(count) + ")";
-  }
-  emitter.need("declare " + declaration(kQuotient, "double", "i64") + " nounwind willreturn memory(none) \"vector-function-abi-variant\"=\"" + forms + "\"");
-}
-
 }  // namespace
 
 Term quotient_by_fixed(const Term& a, const Term& b) {
@@ -119,7 +110,8 @@ Term quotient_by_fixed(const Term& a, const Term& b) {
   int exponent = 0;
   // Of powers of two LLVM knows the reciprocals.
   if (is_known && (!is_in_range(value) || std::fabs(std::frexp(value, &exponent)) == 0.5)) return a / b;
-  declare_quotients(*a.emitter);
+  const std::string forms = math::vector_forms(*a.emitter, kQuotient, kQuotient, {"double", "double", "double", "double", "i64"});
+  a.emitter->need("declare " + declaration(kQuotient, "double", "i64") + " nounwind willreturn memory(none)" + forms);
   const Divisor by = is_known ? known_divisor(b, value) : divisor_of(b);
   const auto argument = [](const Term& term) { return term.type + " " + term.ref; };
   return a.emitter->let("double", std::string("call double @") + kQuotient + "(" + argument(a) + ", " + argument(by.number) + ", " + argument(by.reciprocal) + ", " + argument(by.rest) + ", " + argument(by.least) + ")");
